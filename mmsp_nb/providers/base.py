@@ -1,0 +1,93 @@
+"""What every dialect module offers, and the few values that pass between it and its callers.
+
+A dialect is pure: it turns messages into `Request`s and received events into raw values. It opens
+no socket, reads no clock and no environment. The functions below are module-level functions of each
+dialect (`chat`, `messages`, `responses`, ...), looked up through `vendors.Vendor.dialect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from mmsp_nb.protocol.items import UniConfig, UniMessage
+
+if TYPE_CHECKING:
+    from mmsp_nb.providers.vendors import Vendor
+
+Raw = dict[str, Any]
+"""One raw value out of a decoder. Three shapes, told apart by ``type``:
+
+* a raw delta, ``{"type": "text.delta", "text": "..."}`` and so on, as in the protocol's delta items.
+  ``fidelity`` may carry ``item_id``, the vendor's identity of the item the fragment belongs to.
+  For tool calls it identifies the *call*: the assembler sorts interleaved fragments by it.
+* ``{"type": "usage", "cached_tokens": 1, ...}``: a piece of usage; absent or None = not reported.
+* ``{"type": "finish", "finish_reason": "stop"}``.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, complete but for the endpoint and the key.
+
+    ``path`` is appended to the base URL; ``headers`` are the dialect's own (never the auth header).
+    ``framing`` says how the answer arrives: a stream of server-sent events, one JSON document, or
+    AWS event-stream messages.
+    """
+
+    path: str
+    body: dict[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    method: Literal["GET", "POST"] = "POST"
+    framing: Literal["sse", "json", "aws"] = "sse"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPage:
+    """One page of a model listing; ``next`` is the path (with query) of the next page, or None."""
+
+    ids: list[str]
+    next: str | None = None
+
+
+class Decoder(Protocol):
+    """Decodes one response. It may keep state, for instance which call an index belongs to."""
+
+    def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
+        """One received event: its parsed JSON (dict) and its SSE event name, if any.
+
+        Raises ProviderStreamError for an error the provider reports in the stream.
+        """
+
+    def finish(self) -> Sequence[Raw]:
+        """The stream is over: what was held back, usually nothing."""
+
+
+class Dialect(Protocol):
+    """The functions of a dialect module."""
+
+    def build(self, vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+        """The requests of one call, nearly always exactly one, to be sent one after the other.
+
+        Order of rejection: config first (UnsupportedParameterError), then items in message order
+        (InvalidMessageError, UnsupportedContentError). Inputs are never modified.
+        """
+
+    def decoder(self, vendor: Vendor, model: str) -> Decoder: ...
+
+    def models_request(self, vendor: Vendor) -> Request: ...
+
+    def parse_models(self, payload: Any) -> ModelPage: ...
+
+
+def remote_images(messages: Iterable[UniMessage]) -> list[str]:
+    """The distinct http(s) image URLs of ``messages``, in order: image items and tool results' images."""
+    urls: dict[str, None] = {}
+    for message in messages:
+        for item in message["content_items"]:
+            found = [item.get("image_url")] if item.get("type") == "image_url.done" else item.get("images") or []
+            urls.update(
+                dict.fromkeys(u for u in found if isinstance(u, str) and u[:8].lower().startswith(("http:", "https:")))
+            )
+    return list(urls)
