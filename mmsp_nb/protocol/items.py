@@ -7,9 +7,10 @@ to make and easy to print, store and compare. What users pass in is checked in `
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
-from typing_extensions import NotRequired
+# pydantic needs the TypedDict of typing_extensions before Python 3.12
+from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
 Fidelity = dict[str, Any]
 """Opaque wire data that a later replay needs: signatures, encrypted reasoning, phases."""

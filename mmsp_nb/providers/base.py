@@ -87,7 +87,10 @@ def remote_images(messages: Iterable[UniMessage]) -> list[str]:
     for message in messages:
         for item in message["content_items"]:
             found = [item.get("image_url")] if item.get("type") == "image_url.done" else item.get("images") or []
-            urls.update(
-                dict.fromkeys(u for u in found if isinstance(u, str) and u[:8].lower().startswith(("http:", "https:")))
-            )
+            urls.update((url, None) for url in found if is_remote(url))
     return list(urls)
+
+
+def is_remote(url: Any) -> bool:
+    """Whether ``url`` is an http(s) URL (and not a ``data:`` URL)."""
+    return isinstance(url, str) and url[:8].lower().startswith(("http:", "https:"))
