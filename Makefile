@@ -1,0 +1,63 @@
+# `make lab` and `make test` are the two that matter; `make help` lists the rest.
+# PYTHON=/path/to/python3.12 chooses another interpreter, VENV=dir another environment.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := sh scripts/python.sh scripts/install.py --venv $(VENV)
+export PYTHON
+
+PACKAGE := mmsp_nb
+CODE := $(PACKAGE) tests scripts conftest.py $(wildcard benchmarks)
+NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
+# How many processes the tests share; 0 runs them in one.
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help lab demo install test check lint format format-check typecheck unit fetch-model clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+lab: ## JupyterLab with the quick start, and a local model that needs no key
+	@$(INSTALL) lab
+	@$(BIN)/python scripts/lab.py fetch
+	@exec $(BIN)/python scripts/lab.py lab notebooks/quickstart.ipynb
+
+demo: ## the quick start without a browser: runs in a real kernel, prints the answers
+	@$(INSTALL) lab
+	@$(BIN)/python scripts/lab.py fetch
+	@exec $(BIN)/python scripts/lab.py demo notebooks/quickstart.ipynb
+
+install: ## the environment with everything for development
+	@$(INSTALL) test
+
+test: check ## every check and every test, the notebooks included
+	@$(INSTALL) browser
+	@$(BIN)/python scripts/lab.py fetch
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov=$(PACKAGE) --cov-report=term:skip-covered --nbval tests $(NOTEBOOKS)
+
+check: lint format-check typecheck ## lint, format and types, without the tests
+
+unit: install ## the tests that start no kernel, no browser and no local model
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not kernel and not browser and not local_model" tests
+
+lint: install ## ruff check
+	@$(BIN)/ruff check $(CODE)
+
+format: install ## ruff format, in place
+	@$(BIN)/ruff format $(CODE)
+
+format-check: install
+	@$(BIN)/ruff format --check $(CODE)
+
+typecheck: install ## mypy
+	@$(BIN)/mypy
+
+fetch-model: ## the weights of the local model (92 MB), checked by hash, into the user's cache
+	@$(INSTALL) lab
+	@$(BIN)/python scripts/lab.py fetch --strict
+
+clean: ## removes the environment and everything built; the model in the user's cache stays
+	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +
