@@ -14,7 +14,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo install test check lint format format-check typecheck unit fetch-model clean
+.PHONY: help lab demo install test check lint format format-check typecheck unit fetch-model notebooks clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -57,6 +57,9 @@ typecheck: install ## mypy
 fetch-model: ## the weights of the local model (92 MB), checked by hash, into the user's cache
 	@$(INSTALL) lab
 	@$(BIN)/python scripts/lab.py fetch --strict
+
+notebooks: install ## runs the notebooks on the demo model and stores their outputs
+	@$(BIN)/python scripts/lab.py store $(NOTEBOOKS)
 
 clean: ## removes the environment and everything built; the model in the user's cache stays
 	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov

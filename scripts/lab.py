@@ -1,6 +1,6 @@
-"""What `make lab`, `make demo` and `make fetch-model` run inside the environment.
+"""What `make lab`, `make demo`, `make fetch-model` and `make notebooks` run inside the environment.
 
-``lab.py fetch [--strict]``, ``lab.py lab NOTEBOOK``, ``lab.py demo NOTEBOOK``. Everything that Jupyter and IPython
+``lab.py fetch [--strict]``, ``lab.py lab NOTEBOOK``, ``lab.py demo NOTEBOOK``, ``lab.py store NOTEBOOK...``. Everything that Jupyter and IPython
 keep (settings, history, connection files) stays under the virtual environment: nothing is written to the home folder
 but the local model, which goes to the user's cache.
 """
@@ -28,6 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("fetch").add_argument("--strict", action="store_true", help="fail when there is no model")
     commands.add_parser("lab").add_argument("notebook", type=Path)
     commands.add_parser("demo").add_argument("notebook", type=Path)
+    commands.add_parser("store").add_argument("notebooks", type=Path, nargs="+")
     options = parser.parse_args(argv)
     os.environ.update(private_folders(STATE))
     try:
@@ -35,6 +36,8 @@ def main(argv: list[str] | None = None) -> int:
             return fetch(options.strict or bool(os.environ.get("CI")))
         if options.command == "lab":
             return lab(options.notebook)
+        if options.command == "store":
+            return store(options.notebooks)
         return Demo(options.notebook).run()
     except KeyboardInterrupt:
         return 130
@@ -82,6 +85,31 @@ def has_display() -> bool:
     if sys.platform in ("darwin", "win32"):
         return not os.environ.get("SSH_CONNECTION")
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def store(notebooks: list[Path]) -> int:
+    """Run notebooks on the demo model, quietly, and keep their outputs in them: what nbval compares with."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    os.environ.update(MMSP_MODEL="demo", MMSP_NB_LIVE="0")
+    for path in notebooks:
+        notebook = nbformat.read(path, as_version=4)
+        client = NotebookClient(
+            notebook,
+            kernel_name="python3",
+            timeout=CELL_SECONDS,
+            record_timing=False,
+            coalesce_streams=True,
+            store_widget_state=False,
+            resources={"metadata": {"path": str(path.parent)}},
+        )
+        client.execute()
+        notebook.metadata.pop("widgets", None)
+        notebook.metadata["language_info"] = {"name": "python"}
+        nbformat.write(notebook, path)
+        print(f"{path}: {sum(cell.cell_type == 'code' for cell in notebook.cells)} cells", flush=True)
+    return 0
 
 
 class Demo:
