@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from mmsp_nb.providers.vendors import Vendor
 
 Raw = dict[str, Any]
-"""One raw value out of a decoder. Three shapes, told apart by ``type``:
+"""One raw value out of a decoder. Four shapes, told apart by ``type``:
 
 * a raw delta, ``{"type": "text.delta", "text": "..."}`` and so on, as in the protocol's delta items.
   ``fidelity`` may carry ``item_id``, the vendor's identity of the item the fragment belongs to.
   For tool calls it identifies the *call*: the assembler sorts interleaved fragments by it.
 * ``{"type": "usage", "cached_tokens": 1, ...}``: a piece of usage; absent or None = not reported.
 * ``{"type": "finish", "finish_reason": "stop"}``.
+* ``{"type": "event", "event": {...}}``: dialect ``mmsp`` only, a public event of the server, to be handed
+  on as it is, past the assembler.
 """
 
 
@@ -52,16 +54,16 @@ class ModelPage:
 
 
 class Decoder(Protocol):
-    """Decodes one response. It may keep state, for instance which call an index belongs to."""
+    """Decodes the answer to one call. It may keep state, for instance which call an index belongs to."""
 
     def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
-        """One received event: its parsed JSON (dict) and its SSE event name, if any.
+        """One received event: its parsed JSON (a dict) and its SSE event name, if any.
 
         Raises ProviderStreamError for an error the provider reports in the stream.
         """
 
     def finish(self) -> Sequence[Raw]:
-        """The stream is over: what was held back, usually nothing."""
+        """The stream is over (after several requests: the last one): what was held back, if anything."""
 
 
 class Dialect(Protocol):
@@ -74,7 +76,11 @@ class Dialect(Protocol):
         (InvalidMessageError, UnsupportedContentError). Inputs are never modified.
         """
 
-    def decoder(self, vendor: Vendor, model: str) -> Decoder: ...
+    def decoder(self, vendor: Vendor, model: str, requests: Sequence[Request] = ()) -> Decoder:
+        """The decoder for the answers to ``requests``, fed with all of them in order.
+
+        Given ``requests``, the embeddings dialect also checks that no vector is missing.
+        """
 
     def models_request(self, vendor: Vendor) -> Request: ...
 
@@ -86,9 +92,23 @@ def remote_images(messages: Iterable[UniMessage]) -> list[str]:
     urls: dict[str, None] = {}
     for message in messages:
         for item in message["content_items"]:
-            found = [item.get("image_url")] if item.get("type") == "image_url.done" else item.get("images") or []
+            image = item.get("type") == "image_url.done"
+            found: list[Any] = [item.get("image_url")] if image else item.get("images") or []
             urls.update((url, None) for url in found if is_remote(url))
     return list(urls)
+
+
+def with_inlined(messages: Iterable[UniMessage], data_urls: Mapping[str, str]) -> list[UniMessage]:
+    """Copies of ``messages`` in which each URL found in ``data_urls`` is replaced; the rest is shared."""
+
+    def item(old: Any) -> Any:
+        if old.get("type") == "image_url.done":
+            return {**old, "image_url": data_urls.get(old["image_url"], old["image_url"])}
+        if old.get("images"):
+            return {**old, "images": [data_urls.get(url, url) for url in old["images"]]}
+        return old
+
+    return [{**message, "content_items": [item(old) for old in message["content_items"]]} for message in messages]
 
 
 def is_remote(url: Any) -> bool:

@@ -1,0 +1,350 @@
+"""Dialect C: OpenAI Chat Completions, spoken by vLLM, Z.AI, Moonshot and most gateways and local servers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mmsp_nb.protocol.items import Item, UniConfig, UniMessage
+from mmsp_nb.providers import mapping
+from mmsp_nb.providers.base import ModelPage, Raw, Request
+from mmsp_nb.providers.errors import stream_error
+from mmsp_nb.providers.images import needs_high_detail
+from mmsp_nb.providers.mapping import Draft, fidelity, json_text, subtract
+from mmsp_nb.providers.vendors import Vendor
+
+FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool_call", "content_filter": "stop"}
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+
+
+def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+    draft = Draft(vendor, model, config, {"model": model, "stream": True, **vendor.rules["body"]})
+    draft.apply(_CONFIG)
+    wire: list[dict[str, Any]] = []
+    if system := draft.config.get("system_prompt"):
+        wire.append({"role": "system", "content": system})
+    seen: set[str | None] = set()
+    for index, message in enumerate(messages):
+        turn = _Turn(draft, message["role"])
+        for item in message["content_items"]:
+            turn.add(item)
+        wire += turn.finished(index, seen)
+    draft.body["messages"] = wire
+    return [draft.request("/chat/completions")]
+
+
+def decoder(vendor: Vendor, model: str, requests: Sequence[Request] = ()) -> ChatDecoder:
+    return ChatDecoder(vendor)
+
+
+def models_request(vendor: Vendor) -> Request:
+    return Request("/models", headers=mapping.JSON_HEADERS, method="GET", framing="json")
+
+
+def parse_models(payload: Any) -> ModelPage:
+    return mapping.page_of_data(payload)
+
+
+# Config ---------------------------------------------------------------------------------------------
+
+
+def _max_tokens(draft: Draft, value: int) -> None:
+    draft.body[draft.rule("max_tokens")] = value
+
+
+def _tools(draft: Draft, value: list[dict[str, Any]]) -> None:
+    draft.body["tools"] = [{"type": "function", "function": dict(tool)} for tool in value]
+
+
+def _tool_choice(draft: Draft, value: str | list[str]) -> None:
+    mapping.check_tool_choice(draft, value)
+    if not isinstance(value, str):
+        # a list forces one of the named tools, as it does with every other vendor
+        named = [{"type": "function", "function": {"name": name}} for name in value]
+        draft.body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": named}}
+    else:
+        draft.body["tool_choice"] = value
+
+
+def _response_format(draft: Draft, value: dict[str, Any]) -> None:
+    schema = mapping.output_schema(draft, value)
+    draft.body["response_format"] = (
+        dict(value) if schema is None else {"type": "json_schema", "json_schema": {"name": "answer", **schema}}
+    )
+
+
+def _trace_id(draft: Draft, value: str) -> None:
+    if (name := draft.rule("trace_id")) and value:
+        draft.body[name] = value
+
+
+_CONFIG: dict[str, str | mapping.Setter] = {
+    "max_tokens": _max_tokens,
+    "temperature": mapping.set_temperature,
+    "thinking_level": mapping.set_thinking,
+    "tools": _tools,
+    "tool_choice": _tool_choice,
+    "fast_mode": mapping.set_fast_mode,
+    "prompt_caching": mapping.set_caching,
+    "trace_id": _trace_id,
+    "top_p": "top_p",
+    "stop": "stop",
+    "seed": "seed",
+    "parallel_tool_calls": "parallel_tool_calls",
+    "response_format": _response_format,
+}
+
+# Messages -------------------------------------------------------------------------------------------
+
+
+class _Turn:
+    """One universal message on its way to tool messages and at most one message with its role."""
+
+    def __init__(self, draft: Draft, role: str) -> None:
+        self.draft = draft
+        self.message: dict[str, Any] = {"role": role}
+        self.results: list[dict[str, Any]] = []
+        self.parts: list[dict[str, Any]] = []
+        self.calls: list[dict[str, Any]] = []
+        self.details: list[Any] = []
+        self.thinking: list[tuple[str, str | None]] = []
+
+    def add(self, item: Item) -> None:
+        adder = _ITEMS.get(item.get("type", ""))
+        if adder is None:
+            raise self.draft.invalid(item)
+        adder(self, item)
+
+    def text(self, item: Item) -> None:
+        self.parts.append({"type": "text", "text": item["text"]})
+
+    def image_item(self, item: Item) -> None:
+        self.image(item, item["image_url"])
+
+    def image(self, item: Item, url: str) -> None:
+        if not self.draft.rule("images"):
+            raise self.draft.unsupported(item, f"model {self.draft.model!r} reads no images")
+        image: dict[str, Any] = {"url": url}
+        if self.draft.rule("image_detail") and needs_high_detail(self.draft.model, url):
+            image["detail"] = "high"
+        self.parts.append({"type": "image_url", "image_url": image})
+
+    def call(self, item: Item) -> None:
+        function = {"name": item["name"], "arguments": json.dumps(item["arguments"], ensure_ascii=False)}
+        self.calls.append({"id": item["tool_call_id"], "type": "function", "function": function})
+
+    def result(self, item: Item) -> None:
+        call_id = self.draft.result_id(item)
+        self.results.append({"role": "tool", "tool_call_id": call_id, "content": item["text"]})
+        for url in item.get("images") or ():
+            self.image(item, url)
+
+    def thought(self, item: Item) -> None:
+        kept = fidelity(item)
+        self.thinking.append((item["thinking"], kept.get("reasoning_field")))
+        if self.draft.rule("reasoning_details"):
+            if kept.get("encrypted_content") is not None and kept.get("format") is not None:
+                block = {"type": "reasoning.encrypted", "data": kept["encrypted_content"], "format": kept["format"]}
+                if kept.get("reasoning_id") is not None:
+                    block["id"] = kept["reasoning_id"]
+                self.details.append(block)
+            self.details += kept.get("reasoning_details") or ()
+
+    def finished(self, index: int, seen: set[str | None]) -> list[dict[str, Any]]:
+        """The wire messages. ``seen`` gathers the reasoning fields of the whole conversation."""
+        if not (self.parts or self.calls or self.results):
+            raise self.draft.nothing_to_send(index)
+        text = "".join(thinking for thinking, _ in self.thinking)
+        seen.update(field for thinking, field in self.thinking if thinking)
+        fields = {field for _, field in self.thinking} if text else set()
+        if not text and self.calls and self.draft.rule("empty_reasoning"):
+            # servers that want the field back want it on every turn with calls
+            fields = seen
+        if self.parts:
+            self.message["content"] = self.parts
+        if self.calls:
+            self.message["tool_calls"] = self.calls
+        if self.details:
+            self.message["reasoning_details"] = self.details
+        if fields:
+            # a single known origin goes back where it came from, anything else into both fields
+            (only, *more) = fields
+            names = [only] if only in _REASONING_FIELDS and not more else _REASONING_FIELDS
+            self.message.update(dict.fromkeys(names, text))
+        return [*self.results, self.message] if len(self.message) > 1 else self.results
+
+
+_ITEMS: dict[str, Callable[[_Turn, Item], None]] = {
+    "text.done": _Turn.text,
+    "image_url.done": _Turn.image_item,
+    "thinking.done": _Turn.thought,
+    "tool_call.done": _Turn.call,
+    "tool_result.done": _Turn.result,
+}
+
+# Stream ---------------------------------------------------------------------------------------------
+
+
+class ChatDecoder:
+    """Chunks to raw values. Tool call pieces are joined by id first and by index second."""
+
+    def __init__(self, vendor: Vendor) -> None:
+        self._client = vendor.client
+        self._details = vendor.rules["reasoning_details"]
+        self._generate_ids = vendor.rules["generate_ids"]
+        self._details_id, self._details_items = "reasoning_details", 0
+        self._details_fidelity: dict[str, Any] | None = None
+        self._calls: list[_Call] = []
+        self._by_id: dict[str, _Call] = {}
+        self._by_index: dict[Any, _Call] = {}
+
+    def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
+        if event.get("error") or name == "error":
+            raise stream_error(self._client, event)
+        out: list[Raw] = []
+        choices = event.get("choices")
+        usage = event.get("usage")
+        if choices:
+            choice = choices[0]
+            delta = choice.get("delta")
+            if delta:
+                self._delta(delta, out)
+            reason = choice.get("finish_reason")
+            if reason:
+                out.append({"type": "finish", "finish_reason": FINISH.get(reason, "unknown")})
+                usage = usage or choice.get("usage")
+        if usage:
+            out.append(_usage(usage))
+        return out
+
+    def finish(self) -> Sequence[Raw]:
+        # a call that never got its name: the assembler says what is wrong with it
+        return [call.opening() for call in self._calls if not call.name and (call.id or call.arguments)]
+
+    def _delta(self, delta: dict[str, Any], out: list[Raw]) -> None:
+        if self._details and (blocks := delta.get("reasoning_details")):
+            for block in blocks:
+                self._reasoning_block(block, out)
+        else:
+            content, plain = delta.get("reasoning_content"), delta.get("reasoning")
+            if content:
+                known = {} if plain else {"reasoning_field": "reasoning_content"}
+                out.append(_thinking(content, {**known, "item_id": "reasoning_content"}))
+            elif plain:
+                out.append(_thinking(plain, {"reasoning_field": "reasoning", "item_id": "reasoning"}))
+        text = delta.get("content")
+        if text:
+            if text.__class__ is not str:
+                text = _joined(text)
+            out.append({"type": "text.delta", "text": text, "fidelity": {"item_id": "content"}})
+        if refusal := delta.get("refusal"):
+            out.append({"type": "text.delta", "text": refusal, "fidelity": {"item_id": "refusal"}})
+        if calls := delta.get("tool_calls"):
+            for entry in calls:
+                self._call(entry, out)
+
+    def _reasoning_block(self, block: dict[str, Any], out: list[Raw]) -> None:
+        kept = {}
+        if block.get("type") == "reasoning.encrypted":
+            named = {"encrypted_content": "data", "format": "format", "reasoning_id": "id"}
+            kept = {key: block[field] for key, field in named.items() if block.get(field) is not None}
+            if self._details_fidelity not in (None, kept):
+                # an item holds one encrypted block: the next one begins an item of its own
+                self._details_items += 1
+                self._details_id = f"reasoning_details.{self._details_items}"
+            self._details_fidelity = kept
+        text = block.get("summary") or block.get("text") or ""
+        out.append(_thinking(text, {**kept, "item_id": self._details_id}))
+
+    def _call(self, entry: dict[str, Any], out: list[Raw]) -> None:
+        function = entry.get("function") or {}
+        name, arguments = function.get("name") or "", json_text(function.get("arguments"))
+        call_id, index = entry.get("id"), entry.get("index")
+        call = self._find(call_id, index, name, arguments)
+        if call is None:
+            generated = f"call_{len(self._calls)}" if self._generate_ids else ""
+            call = _Call(f"tool_calls.{len(self._calls)}", call_id or "", generated)
+            self._calls.append(call)
+        elif call_id and not call.id:
+            call.id = call_id
+        if call_id:
+            self._by_id[call_id] = call
+        self._by_index[index] = call
+        if arguments:
+            call.arguments.append(arguments)
+        if call.name:
+            if arguments:
+                out.append(call.piece("", arguments, ""))
+        elif name:
+            call.name = name
+            out.append(call.opening())
+
+    def _find(self, call_id: str | None, index: Any, name: str, arguments: str) -> _Call | None:
+        """The call that a piece continues, or None when it begins one."""
+        if call_id and (known := self._by_id.get(call_id)):
+            return known
+        current = self._by_index.get(index) or (self._calls[-1] if self._calls and index is None else None)
+        if current is None or not name:
+            return current
+        if not current.name:
+            return None if call_id and current.id else current
+        if call_id:
+            # a name under a new id is a new call, although the index was used before
+            return None
+        repeated = name == current.name and not (arguments and _is_object("".join(current.arguments)))
+        return current if repeated else None
+
+
+class _Call:
+    """One tool call: its identity in this response, and what is known of it so far."""
+
+    __slots__ = ("arguments", "generated", "id", "key", "name")
+
+    def __init__(self, key: str, call_id: str, generated: str) -> None:
+        self.key, self.id, self.generated = key, call_id, generated
+        self.name = ""
+        self.arguments: list[str] = []
+
+    def opening(self) -> Raw:
+        return self.piece(self.name, "".join(self.arguments), self.id or self.generated)
+
+    def piece(self, name: str, arguments: str, call_id: str) -> Raw:
+        return {
+            "type": "tool_call.delta",
+            "name": name,
+            "arguments": arguments,
+            "tool_call_id": call_id,
+            "fidelity": {"item_id": self.key},
+        }
+
+
+def _thinking(text: str, kept: dict[str, Any]) -> Raw:
+    return {"type": "thinking.delta", "thinking": text, "fidelity": kept}
+
+
+def _joined(parts: Any) -> str:
+    """Content that comes as a list of parts, or as something else that is no text."""
+    if isinstance(parts, list):
+        return "".join(part if isinstance(part, str) else str(part.get("text") or "") for part in parts if part)
+    return str(parts)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _usage(usage: dict[str, Any]) -> Raw:
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+    thoughts = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
+    return {
+        "type": "usage",
+        "cached_tokens": cached,
+        "prompt_tokens": subtract(usage.get("prompt_tokens"), cached),
+        "thoughts_tokens": thoughts,
+        "response_tokens": subtract(usage.get("completion_tokens"), thoughts),
+    }

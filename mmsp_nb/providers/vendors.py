@@ -1,0 +1,442 @@
+"""The vendors as data: one row for each client type, read by its dialect and by routing.
+
+A vendor that differs by a field differs by a rule here, never by code of its own. A rule is a plain
+value or a `ByModel`, which picks the value by the model id; `Vendor.rule` resolves both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["ALIASES", "BEDROCK", "FAMILIES", "VENDORS", "ByModel", "Vendor", "vertex"]
+
+Auth = Literal["bearer", "x-api-key", "both", "goog", "none", "aws", "vertex"]
+
+
+@dataclass(frozen=True, slots=True)
+class ByModel:
+    """A value that depends on the model id: that of the first row with a pattern which the id contains."""
+
+    rows: tuple[tuple[tuple[str, ...], Any], ...]
+    default: Any
+    fold: bool = False
+    """Whether the id is lowercased before it is compared."""
+
+    def __call__(self, model: str) -> Any:
+        name = model.lower() if self.fold else model
+        for patterns, value in self.rows:
+            if any(pattern in name for pattern in patterns):
+                return value
+        return self.default
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """One client type: where it lives, how it authenticates, and how it differs within its dialect."""
+
+    name: str
+    """The client type, for instance ``"openai-chat"``."""
+    client: str
+    """The adapter's class name, as in ``error.client``."""
+    dialect: str
+    """The module of this package that speaks its wire format."""
+    api_key_env: str
+    base_url_env: str
+    default_base_url: str
+    auth: Auth = "bearer"
+    """The header that carries the key: ``Authorization: Bearer``, ``X-Api-Key``, both of them, or
+    ``x-goog-api-key``. With ``aws`` (SigV4) and ``vertex`` (OAuth exchange) the transport makes it."""
+    open_server: bool = False
+    """A server that usually wants no key; an explicit base URL then never gets the environment's."""
+    inline_images: bool = False
+    """Remote images must be fetched and put into the messages as data URLs before `build`."""
+    rules: Mapping[str, Any] = field(default_factory=dict)
+
+    def rule(self, key: str, model: str, default: Any = None) -> Any:
+        """The vendor's rule ``key`` for this model id."""
+        value = self.rules.get(key, default)
+        return value(model) if isinstance(value, ByModel) else value
+
+
+# Thinking levels -----------------------------------------------------------------------------------
+
+_LEVELS = ("none", "low", "medium", "high", "xhigh", "max")
+
+
+def _levels(efforts: str) -> dict[str, str]:
+    """Level -> what the vendor calls it, written in the order of the levels."""
+    return dict(zip(_LEVELS, efforts.split(), strict=True))
+
+
+def _each(efforts: str, make: Any, **first: Any) -> dict[str, Any]:
+    """Level -> piece of the request body; ``none`` replaces what ``make`` says for that level."""
+    return {level: make(effort) for level, effort in _levels(efforts).items()} | first
+
+
+_PLAIN = _levels("none low medium high xhigh max")
+_ON, _OFF = {"type": "enabled"}, {"type": "disabled"}
+
+_GPT_EFFORT = ByModel((((("gpt-6-luna",)), _PLAIN), (("gpt-6",), _PLAIN | {"none": "low"})), _PLAIN)
+_MINIMAX_EFFORT = ByModel(
+    ((("m3.1",), _levels("low low medium high xhigh max")),), _levels("none low medium high high high"), fold=True
+)
+
+
+def _zai(effort: str) -> dict[str, Any]:
+    return {"thinking": {**_ON, "clear_thinking": False}, "reasoning_effort": effort}
+
+
+_ZAI_THINKING = ByModel(
+    ((("glm-5.3",), _each("low low high high max max", _zai)),),
+    _each("none low medium high xhigh max", _zai, none={"thinking": _OFF}),
+    fold=True,
+)
+_K2_THINKING = _each("none low medium high xhigh max", lambda _: {"thinking": {**_ON, "keep": "all"}})
+_MOONSHOT_THINKING = ByModel(
+    ((("k2.",), _K2_THINKING | {"none": {"thinking": _OFF}}),),
+    _each("none low high high max max", lambda effort: {"reasoning_effort": effort}),
+    fold=True,
+)
+
+
+def _template(**arguments: Any) -> dict[str, Any]:
+    return {"chat_template_kwargs": arguments}
+
+
+_NO_THINKING = _template(enable_thinking=False)
+_VLLM_THINKING = ByModel(
+    (
+        (
+            ("qwen3.8-flash-next", "qwen3.8-27b"),
+            _each("- low medium xhigh xhigh xhigh", lambda e: _template(reasoning_effort=e), none=_NO_THINKING),
+        ),
+        (
+            ("deepseek-v4-flash-vision-exp",),
+            _each("- low high high high max", lambda e: _template(thinking=True, reasoning_effort=e), none={}),
+        ),
+        (
+            ("deepseek-v4-pro", "deepseek-v4-flash"),
+            _each("- high high high high max", lambda e: _template(thinking=True, reasoning_effort=e), none={}),
+        ),
+    ),
+    _each("- low medium high xhigh max", lambda _: _template(enable_thinking=True), none=_NO_THINKING),
+    fold=True,
+)
+
+
+def _adaptive(effort: str) -> dict[str, Any]:
+    return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+
+
+_CLAUDE = _each("none low medium high xhigh max", _adaptive, none={"thinking": _OFF})
+_CLAUDE_THINKING = ByModel(
+    (
+        (("opus-5-5", "fable-5", "haiku-5-5"), _CLAUDE | {"none": _adaptive("low")}),
+        (("sonnet-5-5",), _CLAUDE | {"none": {"thinking": {"type": "between_tools"}}}),
+        (("4-6",), _CLAUDE | {"xhigh": _adaptive("high")}),
+    ),
+    _CLAUDE,
+)
+
+_GEMINI_EFFORT = ByModel(
+    (
+        (("-image",), _levels("minimal minimal high high high high")),
+        (("gemini-3-pro",), _levels("low low high high high high")),
+        (("-pro", "gemini-3.7", "gemini-3.8", "gemini-4-argon"), _levels("low low medium high high high")),
+    ),
+    _levels("minimal low medium high high high"),
+)
+
+# Other config rules --------------------------------------------------------------------------------
+
+# temperature: (lowest, highest, whether it is sent)
+_ANY, _ONLY_ONE, _UNIT, _NEVER = (-math.inf, math.inf, True), (1, 1, False), (0, 1, True), (1, 0, False)
+
+# tool_choice: what is accepted; "one" and "many" are lists of that many names
+_ALL = frozenset({"auto", "none", "required", "one", "many"})
+_AUTO, _AUTO_NONE = frozenset({"auto"}), frozenset({"auto", "none"})
+
+# prompt_caching: accepted value -> piece of the body
+_DEFAULT_CACHE: dict[str, Any] = {"enable": {}}
+_CLAUDE_CACHE = {
+    "enable": {"cache_control": {"type": "ephemeral"}},
+    "enhance": {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
+    "disable": {},
+}
+_KIMI_CACHE = ByModel(
+    ((("k2.",), _DEFAULT_CACHE),),
+    _DEFAULT_CACHE | {"enhance": {"prompt_cache_options": {"mode": "implicit", "ttl": "1h"}}},
+    fold=True,
+)
+
+# fast_mode: piece of the body; None = refused
+_PRIORITY = {"service_tier": "priority"}
+_M31 = ("m3.1",)
+
+_DATED_TEXT_MODEL = re.compile(r"deepseek-v4-(flash|pro)(-\d{4})?")
+
+# The table -----------------------------------------------------------------------------------------
+
+_OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
+_ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
+_GOOGLE = ("GEMINI_API_KEY", "GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
+
+_RESPONSES = {
+    "temperature": _ANY,
+    "tool_choice": _ALL,
+    "fast_mode": _PRIORITY,
+    "prompt_caching": _DEFAULT_CACHE,
+    "summary": "with_level",  # thinking_summary counts: with_level, always, never
+    "reasoning": "fidelity",  # how thinking is replayed: fidelity, content (text only), bare (no summary key)
+}
+_OPENAI_RESPONSES = _RESPONSES | {
+    "effort": _GPT_EFFORT,
+    "phase": True,
+    "thinking_from": ("summary", "content"),
+    "channels": ("summary",),
+    "image_detail": True,
+}
+_CHAT = {
+    "body": {"stream_options": {"include_usage": True}},
+    "max_tokens": "max_completion_tokens",
+    "temperature": _ANY,
+    "tool_choice": _ALL,
+    "fast_mode": _PRIORITY,
+    "prompt_caching": _DEFAULT_CACHE,
+    "images": True,
+    "reasoning_details": True,
+    "empty_reasoning": True,
+    "generate_ids": True,
+    "image_detail": True,
+}
+_CHAT_PLAIN = {"reasoning_details": False, "empty_reasoning": False, "generate_ids": False, "image_detail": False}
+_MESSAGES = {"temperature": _ANY, "tool_choice": _ALL - {"many"}, "prompt_caching": _DEFAULT_CACHE, "thinking": _CLAUDE}
+_FAST_CLAUDE = {"speed": "fast"}
+_CLAUDE_OFFICIAL = _MESSAGES | {
+    "temperature": _ONLY_ONE,
+    "top_p": False,
+    "tool_choice": ByModel(
+        ((("opus-5-5", "sonnet-5-5", "haiku-5-5", "fable-5-1"), _AUTO_NONE),), _MESSAGES["tool_choice"]
+    ),
+    "fast_mode": ByModel(((("4-6", "sonnet-5-5", "haiku-5-5", "fable-5-1"), None),), _FAST_CLAUDE),
+    "prompt_caching": _CLAUDE_CACHE,
+    "thinking": _CLAUDE_THINKING,
+    "signed_only": True,
+    "usage": "output",  # the final usage event counts output only
+}
+_GEMINI = {"temperature": _NEVER, "tool_choice": _ALL, "prompt_caching": _DEFAULT_CACHE, "effort": _GEMINI_EFFORT}
+
+_ROWS = (
+    Vendor(
+        "openai-official",
+        "OpenAIOfficialClient",
+        "responses",
+        *_OPENAI,
+        rules=_OPENAI_RESPONSES
+        | {
+            "body": {"include": ["reasoning.encrypted_content"]},
+            "temperature": _ONLY_ONE,
+            "summary": "always",
+            "channels": ("summary", "content"),
+            "implicit_summary": True,
+        },
+    ),
+    Vendor("openai-responses", "OpenaiResponsesClient", "responses", *_OPENAI, rules=_OPENAI_RESPONSES),
+    Vendor(
+        "deepseek-official",
+        "DeepSeekOfficialClient",
+        "responses",
+        "DEEPSEEK_API_KEY",
+        "DEEPSEEK_BASE_URL",
+        "https://api.deepseek.com",
+        rules=_RESPONSES
+        | {
+            "effort": _levels("none low high high high max"),
+            "temperature": _ONLY_ONE,
+            "summary": "always",
+            "tool_choice": _AUTO_NONE,
+            "fast_mode": None,
+            "text_models": _DATED_TEXT_MODEL,
+            "reasoning": "content",
+            "thinking_from": ("content",),
+        },
+    ),
+    Vendor(
+        "minimax-official",
+        "MiniMaxOfficialClient",
+        "responses",
+        "MINIMAX_API_KEY",
+        "MINIMAX_BASE_URL",
+        "https://api.minimax.io/v1",
+        rules=_RESPONSES
+        | {
+            "effort": _MINIMAX_EFFORT,
+            "temperature": _UNIT,
+            "summary": "never",
+            "tool_choice": ByModel(((_M31, _AUTO),), _AUTO_NONE, fold=True),
+            "fast_mode": ByModel(((_M31, None),), _PRIORITY, fold=True),
+            "reasoning": "bare",
+            "thinking_from": ("content",),
+            "whole_calls": True,
+        },
+    ),
+    Vendor("openai-chat", "OpenaiChatClient", "chat", *_OPENAI, inline_images=True, rules=_CHAT),
+    Vendor(
+        "openai-chat-vllm-adapter",
+        "OpenaiChatVllmAdapterClient",
+        "chat",
+        "VLLM_API_KEY",
+        "VLLM_BASE_URL",
+        "http://127.0.0.1:8000/v1",
+        open_server=True,
+        inline_images=True,
+        rules=_CHAT | {"thinking": _VLLM_THINKING, "keyless": "EMPTY"},
+    ),
+    Vendor(
+        "zai-official",
+        "ZAIOfficialClient",
+        "chat",
+        "ZAI_API_KEY",
+        "ZAI_BASE_URL",
+        "https://api.z.ai/api/paas/v4/",
+        rules=_CHAT
+        | _CHAT_PLAIN
+        | {
+            "body": {"tool_stream": True},
+            "max_tokens": "max_tokens",
+            "tool_choice": _AUTO,
+            "fast_mode": None,
+            "thinking": _ZAI_THINKING,
+            "images": ByModel(((("glm-5.3-flash",), True),), False, fold=True),
+        },
+    ),
+    Vendor(
+        "moonshot-official",
+        "MoonshotOfficialClient",
+        "chat",
+        "MOONSHOT_API_KEY",
+        "MOONSHOT_BASE_URL",
+        "https://api.moonshot.cn/v1",
+        inline_images=True,
+        rules=_CHAT
+        | _CHAT_PLAIN
+        | {
+            "temperature": _ONLY_ONE,
+            "tool_choice": ByModel(((("k2.",), _AUTO_NONE),), _AUTO_NONE | {"required"}, fold=True),
+            "fast_mode": None,
+            "prompt_caching": _KIMI_CACHE,
+            "thinking": _MOONSHOT_THINKING,
+            "trace_id": ByModel(((("k2.",), "prompt_cache_key"),), None, fold=True),
+        },
+    ),
+    Vendor(
+        "anthropic-official",
+        "AnthropicOfficialClient",
+        "messages",
+        *_ANTHROPIC,
+        auth="x-api-key",
+        rules=_CLAUDE_OFFICIAL,
+    ),
+    Vendor(
+        "ant-messages",
+        "AntMessagesClient",
+        "messages",
+        *_ANTHROPIC,
+        auth="both",
+        rules=_MESSAGES | {"fast_mode": _FAST_CLAUDE},
+    ),
+    Vendor(
+        "google-official",
+        "GoogleOfficialClient",
+        "interactions",
+        *_GOOGLE,
+        auth="goog",
+        inline_images=True,
+        rules=_GEMINI | {"fast_mode": _PRIORITY, "embedding": "batch"},
+    ),
+    Vendor(
+        "google-genai",
+        "GoogleGenaiClient",
+        "generate_content",
+        *_GOOGLE,
+        auth="goog",
+        inline_images=True,
+        rules=_GEMINI | {"fast_mode": None, "embedding": "each"},
+    ),
+    Vendor(
+        "openai-embedding", "OpenaiEmbeddingClient", "embeddings", *_OPENAI, rules={"form": "openai", "fast_mode": None}
+    ),
+    Vendor(
+        "mmsp",
+        "MmspClient",
+        "mmsp",
+        "MMSP_API_KEY",
+        "MMSP_BASE_URL",
+        "http://127.0.0.1:25752/v1",
+        open_server=True,
+    ),
+)
+
+VENDORS: dict[str, Vendor] = {row.name: row for row in _ROWS}
+"""Client type -> its row."""
+
+ALIASES = {"openai": "openai-chat", "gemini-official": "google-official", "gemini-generate-content": "google-genai"}
+"""Other spellings of client types."""
+
+FAMILIES = {
+    "gpt-": "openai-official",
+    "text-embedding-": "openai-official",
+    "claude-": "anthropic-official",
+    "gemini-": "google-official",
+    "glm-": "zai-official",
+    "kimi-": "moonshot-official",
+    "deepseek-": "deepseek-official",
+    "minimax-": "minimax-official",
+}
+"""Prefix of a lowercased model id -> the client type of its official vendor."""
+
+BEDROCK = Vendor(
+    "anthropic-official",
+    "AnthropicOfficialClient",
+    "messages",
+    *_ANTHROPIC,
+    auth="aws",
+    inline_images=True,
+    rules=_CLAUDE_OFFICIAL
+    | {
+        "bedrock": True,
+        "fast_mode": None,
+        # the cache mark sits on a block there, see messages.py
+        "prompt_caching": {"enable": {}, "enhance": {}, "disable": {}},
+        "cache_ttl": {"enable": "5m", "enhance": "1h"},
+        "anthropic_version": ByModel(((("4-6",), "bedrock-2023-05-31"),), "2026-10-21"),
+    },
+)
+"""``anthropic-official`` over Amazon Bedrock."""
+
+
+def vertex(project: str) -> Vendor:
+    """``google-genai`` over Vertex AI, for the project of a service account."""
+    row = VENDORS["google-genai"]
+    publisher = "/v1beta1/publishers/google/models"
+    rules = {
+        **row.rules,
+        "models_path": publisher,
+        "model_path": f"/v1beta1/projects/{project}/locations/global/publishers/google/models/",
+        "embedding": "vertex",
+    }
+    return Vendor(
+        row.name,
+        row.client,
+        row.dialect,
+        row.api_key_env,
+        row.base_url_env,
+        "https://aiplatform.googleapis.com",
+        auth="vertex",
+        inline_images=True,
+        rules=rules,
+    )
