@@ -1,8 +1,8 @@
 """What `make lab`, `make demo`, `make fetch-model` and `make notebooks` run inside the environment.
 
-``lab.py fetch [--strict]``, ``lab.py lab NOTEBOOK``, ``lab.py demo NOTEBOOK``, ``lab.py store NOTEBOOK...``. Everything that Jupyter and IPython
-keep (settings, history, connection files) stays under the virtual environment: nothing is written to the home folder
-but the local model, which goes to the user's cache.
+``lab.py fetch [--strict]``, ``lab.py lab NOTEBOOK``, ``lab.py demo NOTEBOOK``, ``lab.py store NOTEBOOK...``. Everything
+that Jupyter and IPython keep (settings, history, connection files) stays under the virtual environment: nothing is
+written to the home folder but the local model, which goes to the user's cache.
 """
 
 from __future__ import annotations
