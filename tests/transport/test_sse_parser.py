@@ -71,7 +71,22 @@ def reference(text: bytes):
 
 
 PIECES = st.sampled_from(
-    [b"data: ", b"data:", b"data", b"event: ", b"event", b": ", b":", b"x", b"\n", b"\n\n", b"\r", b"\r\n", b"\xef\xbb\xbf", "ü".encode()]
+    [
+        b"data: ",
+        b"data:",
+        b"data",
+        b"event: ",
+        b"event",
+        b": ",
+        b":",
+        b"x",
+        b"\n",
+        b"\n\n",
+        b"\r",
+        b"\r\n",
+        b"\xef\xbb\xbf",
+        "ü".encode(),
+    ]
 )
 
 

@@ -1,0 +1,135 @@
+"""httpx clients: one of each kind for every event loop, for the loop's whole life.
+
+An httpx client belongs to one loop, and making one costs thousands of times a request (its TLS
+context), so clients are kept on the loop object itself. They die with it: `asyncio.run` closes them
+while it shuts down asynchronous generators, and a loop that is merely dropped takes them along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from urllib.parse import urlsplit
+
+import httpx
+
+from mmsp_nb._version import __version__
+from mmsp_nb.transport.wire import Handler, Reply, Timeouts, WireRequest, is_loopback
+
+__all__ = ["close_clients", "http_client", "httpx_handler"]
+
+_ATTRIBUTE = "_mmsp_nb_http_clients"
+_KEEP_ALIVE = 60.0
+"""Seconds that an idle connection is kept: the time somebody takes to read an answer."""
+
+
+class _Clients:
+    """The clients of one loop."""
+
+    def __init__(self) -> None:
+        self.by_kind: dict[str, httpx.AsyncClient] = {}
+        # A suspended asynchronous generator is closed by loop.shutdown_asyncgens(): the one hook
+        # by which a loop tells that it ends.
+        self._keeper = self._keep()
+
+    async def start(self) -> None:
+        await anext(self._keeper)
+
+    async def close(self) -> None:
+        await self._keeper.aclose()
+
+    async def _keep(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            while self.by_kind:
+                _, client = self.by_kind.popitem()
+                await client.aclose()
+
+
+async def http_client(url: str) -> httpx.AsyncClient:
+    """The running loop's client for ``url``.
+
+    Loopback servers get a client without proxies and without kept connections (some of them close
+    a connection after a stream although they announced to keep it); a plain loopback address also
+    needs no TLS context.
+    """
+    kind = ("local-tls" if urlsplit(url).scheme == "https" else "local") if is_loopback(url) else "remote"
+    loop = asyncio.get_running_loop()
+    clients: _Clients | None = getattr(loop, _ATTRIBUTE, None)
+    if clients is None:
+        clients = _Clients()
+        setattr(loop, _ATTRIBUTE, clients)
+        await clients.start()
+    client = clients.by_kind.get(kind)
+    if client is None:
+        client = clients.by_kind[kind] = _make_client(kind)
+    return client
+
+
+async def close_clients() -> None:
+    """Close the running loop's clients and their connections. Later calls get new ones."""
+    loop = asyncio.get_running_loop()
+    clients: _Clients | None = getattr(loop, _ATTRIBUTE, None)
+    if clients is not None:
+        delattr(loop, _ATTRIBUTE)
+        await clients.close()
+
+
+def _make_client(kind: str) -> httpx.AsyncClient:
+    local = kind != "remote"
+    return httpx.AsyncClient(
+        verify=False if kind == "local" else _tls_context(),
+        trust_env=not local,
+        http2=False,
+        follow_redirects=False,
+        limits=httpx.Limits(
+            max_connections=None,
+            max_keepalive_connections=0 if local else 20,
+            keepalive_expiry=_KEEP_ALIVE,
+        ),
+        headers={"user-agent": f"mmsp-nb/{__version__}"},
+        # The clients of a loop are shared by all keys: what a server sets for one must not reach another.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+    )
+
+
+@functools.cache
+def _tls_context() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+def httpx_handler(timeouts: Timeouts) -> Handler:
+    """The default handler: real HTTP/1.1 over the running loop's client. Raises httpx errors."""
+    remote, local = (
+        httpx.Timeout(connect=connect, read=timeouts.read, write=timeouts.write, pool=timeouts.connect)
+        for connect in (timeouts.connect, timeouts.loopback_connect)
+    )
+
+    @asynccontextmanager
+    async def handle(request: WireRequest) -> AsyncIterator[Reply]:
+        client = await http_client(request.url)
+        loopback = is_loopback(request.url)
+        headers = {**request.headers, "Connection": "close"} if loopback else request.headers
+        response = await client.send(
+            client.build_request(
+                request.method,
+                request.url,
+                headers=headers,
+                content=request.content or None,
+                timeout=local if loopback else remote,
+            ),
+            stream=True,
+        )
+        body = response.aiter_bytes()
+        try:
+            yield response.status_code, response.headers, body
+        finally:
+            await response.aclose()
+            await body.aclose()  # type: ignore[attr-defined]
+
+    return handle

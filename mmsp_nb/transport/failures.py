@@ -1,0 +1,200 @@
+"""Turns what went wrong into typed errors whose messages say what to do. Pure."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+import pydantic_core
+
+from mmsp_nb.masking import mask_keys
+from mmsp_nb.protocol.errors import (
+    AuthenticationError,
+    ConnectionCutError,
+    ConnectionFailedError,
+    HTTPStatusError,
+    RateLimitError,
+    RequestTimeoutError,
+    ResponseFormatError,
+    TransportError,
+    preview,
+)
+from mmsp_nb.transport.wire import Timeouts, WireRequest, is_loopback, public_url
+
+__all__ = ["ErrorParser", "Subject", "error_details", "is_disconnect", "is_permanent", "parse_json"]
+
+ErrorParser = Callable[[int | None, Any], tuple[str | None, str]]
+"""Reads a provider's error document (status, parsed JSON): its ``(code, message)``."""
+
+_REQUEST_ID = ("x-request-id", "request-id", "x-goog-request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
+_TITLE = re.compile(r"<title[^>]*>\s*(.*?)\s*</title", re.I | re.S)
+
+
+def parse_json(data: bytes) -> Any:
+    """The JSON value in ``data``. ValueError if there is none."""
+    return pydantic_core.from_json(data)
+
+
+def error_details(status: int | None, payload: Any) -> tuple[str | None, str]:
+    """Code and message out of the most widespread shape of an error document: the default `ErrorParser`."""
+    error = payload.get("error", payload) if isinstance(payload, dict) else payload
+    if not isinstance(error, dict):
+        return None, error if isinstance(error, str) else ""
+    code, message = (error.get(key) for key in ("code", "message"))
+    return code if isinstance(code, str) else None, message if isinstance(message, str) else ""
+
+
+class Subject:
+    """What every error of one exchange has in common: whose it is, and what to keep out of it."""
+
+    def __init__(
+        self, request: WireRequest, client: str, parse_error: ErrorParser = error_details, key_env: str | None = None
+    ) -> None:
+        self.client = client
+        self.url = public_url(request.url)
+        self.host = urlsplit(self.url).netloc
+        self.loopback = is_loopback(request.url)
+        self._parse_error = parse_error
+        self._key_env = key_env
+        self._secrets = request.headers.secrets()
+
+    def clean(self, text: str) -> str:
+        """``text`` in one line, without the request's secrets; servers do quote them."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return " ".join(mask_keys(text).split())
+
+    def details(self, status: int | None, payload: Any) -> tuple[str | None, str]:
+        """The provider's code and message, cleaned and shortened."""
+        code, message = self._parse_error(status, payload)
+        message = self.clean(message)
+        # Providers' messages are worth reading whole, within reason.
+        return code and self.clean(code), message if len(message) <= 1000 else f"{message[:1000]}..."
+
+    def connection_error(
+        self, error: Exception, timeouts: Timeouts, *, received: int, tries: int = 1
+    ) -> TransportError:
+        """The error for a failed exchange of which ``received`` bytes of the body had come."""
+        place: dict[str, Any] = {"client": self.client, "url": self.url}
+        after = f" ({tries} tries)" if tries > 1 else ""
+        if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout):
+            limit = timeouts.loopback_connect if self.loopback else timeouts.connect
+            return ConnectionFailedError(f"no connection to {self.host} within {limit:g} s{after}", **place)
+        if isinstance(error, httpx.TimeoutException | TimeoutError):
+            writing = isinstance(error, httpx.WriteTimeout)
+            limit = timeouts.write if writing else timeouts.read
+            what = "took nothing more" if writing else "sent nothing more" if received else "sent nothing"
+            return RequestTimeoutError(f"{self.host} {what} for {limit:g} s", timeout=limit, **place)
+        if isinstance(error, httpx.DecodingError):
+            return ResponseFormatError(f"the answer of {self.host} is compressed in a way that cannot be read", **place)
+        reason = self.clean(str(_root(error)) or type(error).__name__)
+        if received:
+            return ConnectionCutError(
+                f"the connection to {self.host} broke in the middle of the answer: {reason}", **place
+            )
+        if isinstance(error, httpx.UnsupportedProtocol):
+            return ConnectionFailedError(f"{self.url} is no http:// or https:// address. Correct base_url", **place)
+        if is_disconnect(error):
+            return ConnectionFailedError(
+                f"{self.host} closed the connection without an answer{after}: {reason}", **place
+            )
+        return ConnectionFailedError(f"no connection to {self.host}{after}: {reason}{self._hint(error)}", **place)
+
+    def _hint(self, error: Exception) -> str:
+        root = _root(error)
+        if isinstance(error, httpx.ProxyError):
+            return ". The proxy of HTTPS_PROXY, HTTP_PROXY or ALL_PROXY refused"
+        if isinstance(root, ssl.SSLCertVerificationError):
+            return ". If a company's proxy is in between, let SSL_CERT_FILE name its certificates"
+        if isinstance(root, socket.gaierror):
+            return ". Is the machine offline, or the base URL misspelt?"
+        return ". Is the server running?" if self.loopback else ""
+
+    def status_error(
+        self, status: int, headers: Mapping[str, str], body: bytes, retry_after: float | None, tries: int
+    ) -> HTTPStatusError:
+        """The error for an answer that is no success."""
+        try:
+            payload = parse_json(body)
+        except ValueError:
+            payload = None
+            text = body.decode("utf-8", "replace")
+            title = _TITLE.search(text)
+            code, message = None, preview(self.clean(title[1] if title else text))
+        else:
+            code, message = self.details(status, payload)
+        kind: type[HTTPStatusError] = HTTPStatusError
+        if status in (401, 403):
+            kind = AuthenticationError
+        elif status == 429:
+            kind = RateLimitError
+        said = ": ".join(filter(None, (code if code != message else None, message)))
+        parts = [f"{self.host} answered with status {status}" + (f" ({said})" if said else "")]
+        advice = self._advice(status, headers, retry_after)
+        if tries > 1:
+            parts.append(f"after {tries} tries")
+        error = payload.get("error") or payload if isinstance(payload, dict) else payload
+        return kind(
+            "; ".join(parts) + (f". {advice}" if advice else ""),
+            client=self.client,
+            url=self.url,
+            status=status,
+            code=code,
+            request_id=next((headers[name] for name in _REQUEST_ID if name in headers), None),
+            retry_after=retry_after,
+            error=self._cleaned(error),
+        )
+
+    def _advice(self, status: int, headers: Mapping[str, str], retry_after: float | None) -> str:
+        if 300 <= status < 400:
+            target = public_url(urljoin(self.url, headers["location"])) if "location" in headers else "another address"
+            return f"It redirects to {target}; that is not followed, since the key would go along. Correct base_url"
+        if status == 401:
+            where = f"the key in {self._key_env} (or api_key=)" if self._key_env else "api_key="
+            return f"Check {where}"
+        if status == 403:
+            return "The key may not do this, or not from here"
+        if status == 404:
+            return f"Check the model id and the base URL ({self.url})"
+        if status == 413:
+            return "The request is too large: send less, or smaller images"
+        if status == 429:
+            wait = f"Wait {retry_after:.0f} s" if retry_after else "Wait a little"
+            return f"{wait}, or look at the account's limits and credit"
+        if status >= 500:
+            return "The trouble is on the server's side: try again later"
+        return ""
+
+    def _cleaned(self, value: Any) -> Any:
+        """A provider's error object without the request's secrets."""
+        if isinstance(value, str):
+            return self.clean(value)
+        if isinstance(value, dict):
+            return {key: self._cleaned(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._cleaned(item) for item in value]
+        return value
+
+
+def is_disconnect(error: BaseException) -> bool:
+    """Whether an open connection broke, as opposed to none having come about."""
+    return isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError | ConnectionResetError)
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether trying again cannot help."""
+    return isinstance(error, httpx.UnsupportedProtocol) or isinstance(_root(error), ssl.SSLCertVerificationError)
+
+
+def _root(error: BaseException) -> BaseException:
+    """The failure underneath the layers that wrapped it, as far as it says anything."""
+    seen = {id(error)}
+    while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen and str(inner):
+        seen.add(id(inner))
+        error = inner
+    return error

@@ -1,0 +1,209 @@
+"""A successful answer being read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import httpx
+
+from mmsp_nb.protocol.errors import (
+    ConnectionCutError,
+    ProviderStreamError,
+    ResponseFormatError,
+    ResponseTooLargeError,
+    TransportError,
+)
+from mmsp_nb.transport.failures import Subject, parse_json
+from mmsp_nb.transport.interrupt import Interrupt
+from mmsp_nb.transport.sse import ServerEvent, SSEParser, is_done
+from mmsp_nb.transport.wire import Timeouts
+
+__all__ = ["Response"]
+
+log = logging.getLogger("mmsp_nb.transport")
+
+DRAIN_TIMEOUT = 0.1
+"""Seconds given to the end of the answer after ``[DONE]``, so that its connection can be used again."""
+
+
+class Response:
+    """What `Transport.open` hands out. Read it once: with `batch`, `events` or `json`.
+
+    Each of them raises ConnectionCutError, RequestTimeoutError, ResponseFormatError,
+    ResponseTooLargeError or AbortError. ``headers`` has lower-case names.
+    """
+
+    def __init__(
+        self,
+        manager: AbstractAsyncContextManager[Any],
+        *,
+        status: int,
+        headers: Mapping[str, str],
+        body: AsyncIterator[bytes],
+        first: bytes,
+        framing: str,
+        subject: Subject,
+        interrupt: Interrupt,
+        timeouts: Timeouts,
+        limit: int,
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self._manager = manager
+        self._body = body
+        self._first: bytes | None = first
+        self._received = len(first)
+        self._subject = subject
+        self._interrupt = interrupt
+        self._timeouts = timeouts
+        self._limit = limit
+        self._parser = _parser(framing, limit)
+        self._state = "start"  # then "running", "drain" after [DONE], "over"
+        self._closing: asyncio.Task[None] | None = None
+
+    async def batch(self) -> list[ServerEvent] | None:
+        """The next events, at least one: all that came together. None at the end of the stream.
+
+        ``[DONE]`` ends a stream like the end of the connection does, and is not handed out.
+        """
+        if self._state == "start":
+            await self._require_stream()
+            self._state = "running"
+        while self._state == "running":
+            chunk = await self._read()
+            try:
+                events = self._parser.feed(chunk) if chunk is not None else self._finish()
+            except TransportError as error:  # a parser's own, which does not know where its bytes come from
+                error.__dict__.update(client=self._subject.client, url=self._subject.url)
+                raise
+            for index, (_, data) in enumerate(events):
+                if is_done(data):
+                    del events[index:]
+                    self._state = "drain"
+                    break
+            if events:
+                return events
+        if self._state == "drain":
+            self._state = "over"
+            await self._drain()
+        return None
+
+    async def events(self) -> AsyncIterator[ServerEvent]:
+        """The stream's events one by one."""
+        while (batch := await self.batch()) is not None:
+            for event in batch:
+                yield event
+
+    async def json(self) -> Any:
+        """The whole answer as one JSON value."""
+        data = await self._read_all()
+        self._refuse_page(data)
+        try:
+            return parse_json(data)
+        except ValueError as error:
+            raise self._format_error(f"sent something that is not JSON ({error})") from None
+
+    async def aclose(self) -> None:
+        """Close the connection, unless the answer was read to its end: then it is kept for the next."""
+        # A task of its own, so that a cancelled caller still leaves a closed connection behind.
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        try:
+            await self._manager.__aexit__(None, None, None)
+        except Exception as error:
+            log.debug("closing the connection to %s: %s", self._subject.host, error)
+
+    async def _read(self) -> bytes | None:
+        """The next piece of the body, or None at its end."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first
+        try:
+            with self._interrupt:
+                chunk = await anext(self._body)
+        except StopAsyncIteration:
+            return None
+        except (httpx.HTTPError, OSError) as error:
+            failure = self._subject.connection_error(error, self._timeouts, received=self._received)
+        else:
+            self._received += len(chunk)
+            return chunk
+        raise failure
+
+    async def _read_all(self) -> bytes:
+        pieces: list[bytes] = []
+        while (piece := await self._read()) is not None:
+            pieces.append(piece)
+            if self._received > self._limit:
+                raise ResponseTooLargeError(
+                    f"the answer of {self._subject.host} is larger than the limit of {self._limit} bytes",
+                    client=self._subject.client,
+                    url=self._subject.url,
+                    limit=self._limit,
+                )
+        data = b"".join(pieces)
+        if not data.strip():
+            raise self._format_error("sent an empty answer")
+        return data
+
+    def _finish(self) -> list[ServerEvent]:
+        self._state = "over"
+        events = self._parser.finish()
+        if self._parser.truncated and events and not is_done(events[-1][1]):
+            # The last line has no end. Whole JSON means a careless server, anything else a cut connection.
+            try:
+                parse_json(events[-1][1])
+            except ValueError:
+                raise ConnectionCutError(
+                    f"the answer of {self._subject.host} ended in the middle of an event",
+                    client=self._subject.client,
+                    url=self._subject.url,
+                ) from None
+        return events
+
+    async def _drain(self) -> None:
+        try:
+            async with asyncio.timeout(DRAIN_TIMEOUT):
+                while await self._read() is not None:
+                    pass
+        except (TimeoutError, TransportError):  # the answer was complete all the same
+            pass
+
+    async def _require_stream(self) -> None:
+        """Refuse what some servers send instead of a stream, with what it says."""
+        first = (self._first or b"").lstrip(b"\xef\xbb\xbf \t\r\n")
+        if not self._first:
+            raise self._format_error(
+                "sent an empty answer. Perhaps the prompt is longer than the server's context, or base_url is wrong"
+            )
+        self._refuse_page(first)
+        if first.startswith((b"{", b"[")):
+            code, message = self._subject.details(None, await self.json())
+            if message:
+                raise ProviderStreamError(
+                    f"{self._subject.host} reported an error: {message}", client=self._subject.client, code=code
+                )
+            raise self._format_error("sent one JSON document instead of a stream. Does this address stream?")
+
+    def _refuse_page(self, data: bytes) -> None:
+        if data.lstrip()[:1] == b"<":
+            raise self._format_error("sent a web page. Is base_url right, and the network free of a login page?")
+
+    def _format_error(self, what: str) -> ResponseFormatError:
+        return ResponseFormatError(
+            f"{self._subject.host} answered with status {self.status}, but {what}",
+            client=self._subject.client,
+            url=self._subject.url,
+            status=self.status,
+        )
+
+
+def _parser(framing: str, limit: int) -> SSEParser:
+    return SSEParser(limit)
