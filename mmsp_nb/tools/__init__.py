@@ -1,0 +1,29 @@
+"""Functions as tools: function -> schema, call of a model -> outcome, value -> what a model sees.
+
+Knows nothing of conversations, clients and notebooks.
+"""
+
+from __future__ import annotations
+
+from mmsp_nb.tools.calling import PreparedCall, ToolOutcome, interrupted, prepare, run_calls
+from mmsp_nb.tools.definition import Tool
+from mmsp_nb.tools.hints import ToolDefinitionError
+from mmsp_nb.tools.registry import ToolRegistry, registry, tool
+from mmsp_nb.tools.schema import inline_refs
+from mmsp_nb.tools.views import View, view
+
+__all__ = [
+    "PreparedCall",
+    "Tool",
+    "ToolDefinitionError",
+    "ToolOutcome",
+    "ToolRegistry",
+    "View",
+    "inline_refs",
+    "interrupted",
+    "prepare",
+    "registry",
+    "run_calls",
+    "tool",
+    "view",
+]
