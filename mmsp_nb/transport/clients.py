@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from mmsp_nb._version import __version__
+from mmsp_nb.protocol.errors import ConnectionFailedError
 from mmsp_nb.transport.wire import Handler, Reply, Timeouts, WireRequest, is_loopback
 
 __all__ = ["close_clients", "http_client", "httpx_handler"]
@@ -81,6 +82,21 @@ async def close_clients() -> None:
 
 
 def _make_client(kind: str) -> httpx.AsyncClient:
+    """A client of this kind. ConnectionFailedError when the environment names an unusable proxy."""
+    try:
+        return _new_client(kind)
+    except ImportError:
+        raise ConnectionFailedError(
+            "the proxy named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is a SOCKS proxy: pip install 'httpx[socks]'"
+        ) from None
+    except ValueError:
+        raise ConnectionFailedError(
+            "the proxy named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY cannot be used: its address must begin with "
+            "http://, https:// or socks5://"
+        ) from None
+
+
+def _new_client(kind: str) -> httpx.AsyncClient:
     local = kind != "remote"
     return httpx.AsyncClient(
         verify=False if kind == "local" else _tls_context(),

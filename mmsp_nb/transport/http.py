@@ -100,6 +100,10 @@ class Transport:
             response = await self._connect(request, subject, interrupt)
             interrupt.on_idle = response.aclose
             yield response
+        except TransportError as error:  # of a handler or parser, which does not know whose request it is
+            if error.client is None:  # type: ignore[attr-defined]
+                error.__dict__.update(client=client, url=subject.url)
+            raise
         finally:
             interrupt.close()
             if response is not None:

@@ -75,11 +75,7 @@ class Response:
             self._state = "running"
         while self._state == "running":
             chunk = await self._read()
-            try:
-                events = self._parser.feed(chunk) if chunk is not None else self._finish()
-            except TransportError as error:  # a parser's own, which does not know where its bytes come from
-                error.__dict__.update(client=self._subject.client, url=self._subject.url)
-                raise
+            events = self._parser.feed(chunk) if chunk is not None else self._finish()
             for index, (_, data) in enumerate(events):
                 if is_done(data):
                     del events[index:]
