@@ -22,7 +22,6 @@ __all__ = ["Assembler", "EventStream", "concat_uni_events_to_uni_message"]
 _IGNORED: Final = Run("text")
 """Stands for "belongs to nothing that is still open"."""
 
-_TEXTUAL = frozenset({"text", "thinking"})
 _BOOKKEEPING = frozenset({"usage", "finish"})
 
 
@@ -62,20 +61,16 @@ class Assembler:
             # nearly every delta: one more piece of what is running, and nothing else about it
             text = raw.get(run.field)
             fidelity = raw.get("fidelity")
-            if text.__class__ is str and text:
-                if fidelity is None:
-                    plain = len(raw) == run.size
-                else:
-                    plain = len(raw) == run.size + 1 and len(fidelity) == 1 and fidelity.get("item_id", self) == run.id
-                if plain:
-                    if run.kind != "tool_call":
-                        run.chunks.append(text)
-                        out.append({"type": run.type, run.field: text})
-                        return
-                    if raw.get("name") == "" == raw.get("tool_call_id"):
-                        run.chunks.append(text)
-                        out.append({"type": run.type, "name": "", "arguments": text, "tool_call_id": ""})
-                        return
+            known = len(raw) == run.size if fidelity is None else len(raw) == run.size + 1 and fidelity == run.seen
+            if known and text.__class__ is str and text:
+                if run.kind != "tool_call":
+                    run.chunks.append(text)
+                    out.append({"type": run.type, run.field: text})
+                    return
+                if raw.get("name") == "" == raw.get("tool_call_id"):
+                    run.chunks.append(text)
+                    out.append({"type": run.type, "name": "", "arguments": text, "tool_call_id": ""})
+                    return
         self._place(raw, out)
 
     def close(self, out: list[Item]) -> None:
@@ -118,9 +113,8 @@ class Assembler:
             return None
         # nothing but fidelity: it is for the item of that id, whatever the kind of this delta
         for run in self._runs:
-            if run.id == delta.id and run.first is not None and run.fidelity in (None, delta.fidelity):
-                if run.kind != delta.kind or (run is not last and run.kind in _TEXTUAL):
-                    return run
+            if run.adopts(delta):
+                return run
         if delta.id in self._closed and last is not None and last.first is not None and last.id != delta.id:
             if all(late.id != delta.id or late.fidelity != delta.fidelity for late in last.late):
                 last.late.append(delta)
@@ -190,6 +184,7 @@ class Assembler:
             else:  # two signed blocks in a row are two items (Q-20)
                 self._take(self._begin(delta.kind, out), delta, out)
                 return
+        run.seen = delta.mark
         if delta.empty and fidelity is None:
             return
         if run.first is None:

@@ -23,7 +23,7 @@ _INSIDE = re.compile(r'["\\]')
 class Delta:
     """A raw delta taken apart: what goes out, whose it is, and the fidelity beside it."""
 
-    __slots__ = ("empty", "fidelity", "fields", "id", "kind", "payload")
+    __slots__ = ("empty", "fidelity", "fields", "id", "kind", "mark", "payload")
 
     def __init__(self, raw: Item, client: str) -> None:
         kind = _KIND_OF.get(raw.get("type", ""))
@@ -31,7 +31,7 @@ class Delta:
             raise StreamProtocolError(f"the decoder yielded {raw.get('type')!r}, which is no delta", client=client)
         self.kind = kind
         self.fields = {key: value for key, value in raw.items() if key != "fidelity"}
-        fidelity = raw.get("fidelity") or {}
+        self.mark = fidelity = raw.get("fidelity") or {}
         self.id = fidelity.get("item_id") or None
         self.fidelity: Fidelity | None = {k: v for k, v in fidelity.items() if k != "item_id"} or None
         self.payload = self._payload(PAYLOAD_FIELD[kind], client)
@@ -78,7 +78,21 @@ class _Scan(NamedTuple):
 class Run:
     """The deltas of one item, from its first to its done."""
 
-    __slots__ = ("buffer", "chunks", "ended", "fidelity", "field", "first", "id", "kind", "late", "scan", "size", "type")
+    __slots__ = (
+        "buffer",
+        "chunks",
+        "ended",
+        "fidelity",
+        "field",
+        "first",
+        "id",
+        "kind",
+        "late",
+        "scan",
+        "seen",
+        "size",
+        "type",
+    )
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -98,6 +112,8 @@ class Run:
         self.ended = False
         """Nothing more can come: another item has begun, and this one could not be told apart."""
         self.scan = _Scan()
+        self.seen: Fidelity = {}
+        """The fidelity, ``item_id`` included, of the last delta that was taken in: the same again says nothing new."""
 
     def begins_anew(self, delta: Delta) -> bool:
         """Whether ``delta``, which is of no tool call, starts another item after this one."""
@@ -108,6 +124,12 @@ class Run:
             if major == "image" or (major and self.first is not None and major != _major(self.first["mime_type"])):
                 return True  # sound after an image is another item (Q-14)
         return self.id is not None and delta.id is not None and self.id != delta.id
+
+    def adopts(self, delta: Delta) -> bool:
+        """Whether the fidelity of an empty ``delta``, which does not go on with this item, is for it all the same."""
+        if self.first is None or self.id != delta.id or self.fidelity not in (None, delta.fidelity):
+            return False
+        return self.kind != delta.kind or (self.ended and self.kind in ("text", "thinking"))
 
     def continued_by(self, delta: Delta) -> bool:
         """Whether ``delta``, which repeats a function name for this call's id, belongs to this call.
