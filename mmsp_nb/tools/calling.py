@@ -196,10 +196,10 @@ def prepare(registry: ToolRegistry, call: Item) -> PreparedCall:
     if tool is None:
         known = registry.names()
         listed = f"Known tools: {', '.join(known[:50])}." if known else "There are no tools."
-        text = f"There is no tool {call['name'][:80]!r}{suggestion(call['name'], known)} {listed}"
-        return PreparedCall(
-            call, None, refused=ToolOutcome(call, None, text=text, error=LookupError(text), status="unknown")
-        )
+        near = suggestion(call["name"], known) or "."
+        text = f"There is no tool {call['name'][:80]!r}{near} {listed}"
+        refused = ToolOutcome(call, None, text=text, error=LookupError(text), status="unknown")
+        return PreparedCall(call, None, refused=refused)
     try:
         args, kwargs = bind(tool, call["arguments"])
     except InvalidArguments as error:
