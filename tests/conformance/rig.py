@@ -107,12 +107,24 @@ class Stage:
         wanted = {n: v for n, v in request.headers.items() if n in HEADERS or n.startswith("x-test")}
         record["headers"] = {n: v.partition(";")[0] if n == "content-type" else v for n, v in wanted.items()}
         if request.body is not None:
-            record["body"] = to_json(request.body)
+            record["body"] = _without_times(to_json(request.body))
         self._requests[name].append(record)
         if rest.endswith((".png", ".jpg", ".bin", ".webp")):
             record["headers"] = {}  # a plain download, whatever the HTTP client calls itself
             return Reply.data(self._picture, "application/octet-stream")
         return next(self._scripts[name], Reply.json({"error": {"message": "no reply left"}}, 400))
+
+
+def _without_times(value: Any) -> Any:
+    """Times of sending (in the bodies of MMSP requests) become ``"<ms>"``."""
+    if isinstance(value, list):
+        return [_without_times(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: "<ms>" if key == "created_at" and isinstance(inner, int) else _without_times(inner)
+        for key, inner in value.items()
+    }
 
 
 @dataclass(frozen=True)
