@@ -123,9 +123,7 @@ class _Script:
 
 
 def _at(index: int, part: Part) -> dict[str, Any]:
-    prefix = {Text: "msg", Thinking: "rs", Call: "fc"}.get(type(part))
-    if prefix is None:
-        raise TypeError("Responses answers carry no media")
+    prefix = "msg" if isinstance(part, Text) else "rs" if isinstance(part, Thinking) else "fc"
     return {"item_id": f"{prefix}_{index}", "output_index": index}
 
 
@@ -138,7 +136,8 @@ def _item(part: Part, whole: bool) -> dict[str, Any]:
         return {**item, "phase": part.phase} if part.phase is not None else item
     if isinstance(part, Call):
         return {"type": "function_call", "status": status, "call_id": part.id, "name": part.name, "arguments": said}
-    assert isinstance(part, Thinking)
+    if not isinstance(part, Thinking):
+        raise TypeError("Responses answers carry no media")
     item = {"type": "reasoning", "summary": []}
     if said and part.channel == "summary":
         item["summary"] = [{"type": "summary_text", "text": said}]
