@@ -3,55 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mmsp_nb.protocol.items import Item, UniConfig, UniMessage
 from mmsp_nb.providers import mapping
-from mmsp_nb.providers.base import ModelPage, Raw, Request
+from mmsp_nb.providers.base import Raw, Request
 from mmsp_nb.providers.errors import stream_error
 from mmsp_nb.providers.images import needs_high_detail
-from mmsp_nb.providers.mapping import Draft, fidelity, json_text, subtract
+from mmsp_nb.providers.mapping import Draft, fidelity, json_text, models_request, parse_models
+from mmsp_nb.providers.stream import call_delta, detail, finished, text_delta, usage, without
 from mmsp_nb.providers.vendors import Vendor
+
+__all__ = ["build", "decoder", "models_request", "parse_models"]
 
 FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool_call", "content_filter": "stop"}
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
+_ENCRYPTED = {"encrypted_content": "data", "format": "format", "reasoning_id": "id"}
 
 
 def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
-    draft = Draft(vendor, model, config, {"model": model, "stream": True, **vendor.rules["body"]})
+    draft = Draft(vendor, model, config, {"model": model, "stream": True})
     draft.apply(_CONFIG)
-    wire: list[dict[str, Any]] = []
-    if system := draft.config.get("system_prompt"):
-        wire.append({"role": "system", "content": system})
+    system = draft.config.get("system_prompt")
+    wire: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     seen: set[str | None] = set()
     for index, message in enumerate(messages):
         turn = _Turn(draft, message["role"])
         for item in message["content_items"]:
-            turn.add(item)
+            draft.maker(_ITEMS, item)(turn, item)
         wire += turn.finished(index, seen)
     draft.body["messages"] = wire
     return [draft.request("/chat/completions")]
 
 
-def decoder(vendor: Vendor, model: str, requests: Sequence[Request] = ()) -> ChatDecoder:
-    return ChatDecoder(vendor)
-
-
-def models_request(vendor: Vendor) -> Request:
-    return Request("/models", headers=mapping.JSON_HEADERS, method="GET", framing="json")
-
-
-def parse_models(payload: Any) -> ModelPage:
-    return mapping.page_of_data(payload)
-
-
 # Config ---------------------------------------------------------------------------------------------
-
-
-def _max_tokens(draft: Draft, value: int) -> None:
-    draft.body[draft.rule("max_tokens")] = value
 
 
 def _tools(draft: Draft, value: list[dict[str, Any]]) -> None:
@@ -60,28 +47,27 @@ def _tools(draft: Draft, value: list[dict[str, Any]]) -> None:
 
 def _tool_choice(draft: Draft, value: str | list[str]) -> None:
     mapping.check_tool_choice(draft, value)
+    choice: Any = value
     if not isinstance(value, str):
         # a list forces one of the named tools, as it does with every other vendor
         named = [{"type": "function", "function": {"name": name}} for name in value]
-        draft.body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": named}}
-    else:
-        draft.body["tool_choice"] = value
+        choice = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": named}}
+    draft.body["tool_choice"] = choice
 
 
-def _response_format(draft: Draft, value: dict[str, Any]) -> None:
+def _response_format(draft: Draft, value: Mapping[str, Any]) -> None:
     schema = mapping.output_schema(draft, value)
-    draft.body["response_format"] = (
-        dict(value) if schema is None else {"type": "json_schema", "json_schema": {"name": "answer", **schema}}
-    )
+    whole = {"type": "json_schema", "json_schema": {"name": "answer", **(schema or {})}}
+    draft.body["response_format"] = dict(value) if schema is None else whole
 
 
 def _trace_id(draft: Draft, value: str) -> None:
-    if (name := draft.rule("trace_id")) and value:
-        draft.body[name] = value
+    if (field := draft.rule("trace_id")) and value:
+        draft.body[field] = value
 
 
-_CONFIG: dict[str, str | mapping.Setter] = {
-    "max_tokens": _max_tokens,
+_CONFIG: mapping.ConfigTable = {
+    "max_tokens": lambda draft, value: draft.put(draft.rule("max_tokens"), value),
     "temperature": mapping.set_temperature,
     "thinking_level": mapping.set_thinking,
     "tools": _tools,
@@ -104,26 +90,20 @@ class _Turn:
 
     def __init__(self, draft: Draft, role: str) -> None:
         self.draft = draft
-        self.message: dict[str, Any] = {"role": role}
+        self.role = role
         self.results: list[dict[str, Any]] = []
         self.parts: list[dict[str, Any]] = []
         self.calls: list[dict[str, Any]] = []
         self.details: list[Any] = []
         self.thinking: list[tuple[str, str | None]] = []
 
-    def add(self, item: Item) -> None:
-        adder = _ITEMS.get(item.get("type", ""))
-        if adder is None:
-            raise self.draft.invalid(item)
-        adder(self, item)
-
     def text(self, item: Item) -> None:
         self.parts.append({"type": "text", "text": item["text"]})
 
-    def image_item(self, item: Item) -> None:
-        self.image(item, item["image_url"])
+    def image(self, item: Item) -> None:
+        self.image_part(item, item["image_url"])
 
-    def image(self, item: Item, url: str) -> None:
+    def image_part(self, item: Item, url: str) -> None:
         if not self.draft.rule("images"):
             raise self.draft.unsupported(item, f"model {self.draft.model!r} reads no images")
         image: dict[str, Any] = {"url": url}
@@ -132,24 +112,22 @@ class _Turn:
         self.parts.append({"type": "image_url", "image_url": image})
 
     def call(self, item: Item) -> None:
-        function = {"name": item["name"], "arguments": json.dumps(item["arguments"], ensure_ascii=False)}
+        function = {"name": item["name"], "arguments": json_text(item["arguments"])}
         self.calls.append({"id": item["tool_call_id"], "type": "function", "function": function})
 
     def result(self, item: Item) -> None:
         call_id = self.draft.result_id(item)
         self.results.append({"role": "tool", "tool_call_id": call_id, "content": item["text"]})
         for url in item.get("images") or ():
-            self.image(item, url)
+            self.image_part(item, url)
 
     def thought(self, item: Item) -> None:
         kept = fidelity(item)
         self.thinking.append((item["thinking"], kept.get("reasoning_field")))
         if self.draft.rule("reasoning_details"):
-            if kept.get("encrypted_content") is not None and kept.get("format") is not None:
-                block = {"type": "reasoning.encrypted", "data": kept["encrypted_content"], "format": kept["format"]}
-                if kept.get("reasoning_id") is not None:
-                    block["id"] = kept["reasoning_id"]
-                self.details.append(block)
+            block = {field: kept[key] for key, field in _ENCRYPTED.items() if kept.get(key) is not None}
+            if "data" in block and "format" in block:
+                self.details.append({"type": "reasoning.encrypted", **block})
             self.details += kept.get("reasoning_details") or ()
 
     def finished(self, index: int, seen: set[str | None]) -> list[dict[str, Any]]:
@@ -162,23 +140,18 @@ class _Turn:
         if not text and self.calls and self.draft.rule("empty_reasoning"):
             # servers that want the field back want it on every turn with calls
             fields = seen
-        if self.parts:
-            self.message["content"] = self.parts
-        if self.calls:
-            self.message["tool_calls"] = self.calls
-        if self.details:
-            self.message["reasoning_details"] = self.details
+        pieces = {"content": self.parts, "tool_calls": self.calls, "reasoning_details": self.details}
+        message: dict[str, Any] = {key: value for key, value in pieces.items() if value}
         if fields:
             # a single known origin goes back where it came from, anything else into both fields
-            (only, *more) = fields
-            names = [only] if only in _REASONING_FIELDS and not more else _REASONING_FIELDS
-            self.message.update(dict.fromkeys(names, text))
-        return [*self.results, self.message] if len(self.message) > 1 else self.results
+            names: Any = fields if len(fields) == 1 and None not in fields else _REASONING_FIELDS
+            message.update(dict.fromkeys(names, text))
+        return [*self.results, {"role": self.role, **message}] if message else self.results
 
 
 _ITEMS: dict[str, Callable[[_Turn, Item], None]] = {
     "text.done": _Turn.text,
-    "image_url.done": _Turn.image_item,
+    "image_url.done": _Turn.image,
     "thinking.done": _Turn.thought,
     "tool_call.done": _Turn.call,
     "tool_result.done": _Turn.result,
@@ -190,12 +163,12 @@ _ITEMS: dict[str, Callable[[_Turn, Item], None]] = {
 class ChatDecoder:
     """Chunks to raw values. Tool call pieces are joined by id first and by index second."""
 
-    def __init__(self, vendor: Vendor) -> None:
+    def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
         self._client = vendor.client
-        self._details = vendor.rules["reasoning_details"]
-        self._generate_ids = vendor.rules["generate_ids"]
-        self._details_id, self._details_items = "reasoning_details", 0
-        self._details_fidelity: dict[str, Any] | None = None
+        self._read_details = vendor.rules.get("reasoning_details")
+        self._generate_ids = vendor.rules.get("generate_ids")
+        self._encrypted: dict[str, Any] | None = None
+        self._encrypted_items = 0
         self._calls: list[_Call] = []
         self._by_id: dict[str, _Call] = {}
         self._by_index: dict[Any, _Call] = {}
@@ -205,7 +178,7 @@ class ChatDecoder:
             raise stream_error(self._client, event)
         out: list[Raw] = []
         choices = event.get("choices")
-        usage = event.get("usage")
+        counts = event.get("usage")
         if choices:
             choice = choices[0]
             delta = choice.get("delta")
@@ -213,10 +186,10 @@ class ChatDecoder:
                 self._delta(delta, out)
             reason = choice.get("finish_reason")
             if reason:
-                out.append({"type": "finish", "finish_reason": FINISH.get(reason, "unknown")})
-                usage = usage or choice.get("usage")
-        if usage:
-            out.append(_usage(usage))
+                out.append(finished(FINISH, reason))
+                counts = counts or choice.get("usage")
+        if counts:
+            out.append(_usage(counts))
         return out
 
     def finish(self) -> Sequence[Raw]:
@@ -224,23 +197,21 @@ class ChatDecoder:
         return [call.opening() for call in self._calls if not call.name and (call.id or call.arguments)]
 
     def _delta(self, delta: dict[str, Any], out: list[Raw]) -> None:
-        if self._details and (blocks := delta.get("reasoning_details")):
+        if self._read_details and (blocks := delta.get("reasoning_details")):
             for block in blocks:
                 self._reasoning_block(block, out)
         else:
             content, plain = delta.get("reasoning_content"), delta.get("reasoning")
             if content:
-                known = {} if plain else {"reasoning_field": "reasoning_content"}
-                out.append(_thinking(content, {**known, "item_id": "reasoning_content"}))
+                known = None if plain else {"reasoning_field": "reasoning_content"}
+                out.append(text_delta("thinking", content, "reasoning_content", known))
             elif plain:
-                out.append(_thinking(plain, {"reasoning_field": "reasoning", "item_id": "reasoning"}))
+                out.append(text_delta("thinking", plain, "reasoning", {"reasoning_field": "reasoning"}))
         text = delta.get("content")
         if text:
-            if text.__class__ is not str:
-                text = _joined(text)
-            out.append({"type": "text.delta", "text": text, "fidelity": {"item_id": "content"}})
+            out.append(text_delta("text", text if text.__class__ is str else _joined(text), "content"))
         if refusal := delta.get("refusal"):
-            out.append({"type": "text.delta", "text": refusal, "fidelity": {"item_id": "refusal"}})
+            out.append(text_delta("text", refusal, "refusal"))
         if calls := delta.get("tool_calls"):
             for entry in calls:
                 self._call(entry, out)
@@ -248,15 +219,13 @@ class ChatDecoder:
     def _reasoning_block(self, block: dict[str, Any], out: list[Raw]) -> None:
         kept = {}
         if block.get("type") == "reasoning.encrypted":
-            named = {"encrypted_content": "data", "format": "format", "reasoning_id": "id"}
-            kept = {key: block[field] for key, field in named.items() if block.get(field) is not None}
-            if self._details_fidelity not in (None, kept):
+            kept = {key: block[field] for key, field in _ENCRYPTED.items() if block.get(field) is not None}
+            if self._encrypted not in (None, kept):
                 # an item holds one encrypted block: the next one begins an item of its own
-                self._details_items += 1
-                self._details_id = f"reasoning_details.{self._details_items}"
-            self._details_fidelity = kept
-        text = block.get("summary") or block.get("text") or ""
-        out.append(_thinking(text, {**kept, "item_id": self._details_id}))
+                self._encrypted_items += 1
+            self._encrypted = kept
+        item_id = f"reasoning_details.{self._encrypted_items}"
+        out.append(text_delta("thinking", block.get("summary") or block.get("text") or "", item_id, kept))
 
     def _call(self, entry: dict[str, Any], out: list[Raw]) -> None:
         function = entry.get("function") or {}
@@ -265,21 +234,19 @@ class ChatDecoder:
         call = self._find(call_id, index, name, arguments)
         if call is None:
             generated = f"call_{len(self._calls)}" if self._generate_ids else ""
-            call = _Call(f"tool_calls.{len(self._calls)}", call_id or "", generated)
+            call = _Call(f"tool_calls.{len(self._calls)}", generated)
             self._calls.append(call)
-        elif call_id and not call.id:
-            call.id = call_id
         if call_id:
+            call.id = call.id or call_id
             self._by_id[call_id] = call
         self._by_index[index] = call
         if arguments:
             call.arguments.append(arguments)
-        if call.name:
-            if arguments:
-                out.append(call.piece("", arguments, ""))
-        elif name:
+        if not call.name and name:
             call.name = name
             out.append(call.opening())
+        elif call.name and arguments:
+            out.append(call_delta("", arguments, "", call.key))
 
     def _find(self, call_id: str | None, index: Any, name: str, arguments: str) -> _Call | None:
         """The call that a piece continues, or None when it begins one."""
@@ -300,28 +267,13 @@ class ChatDecoder:
 class _Call:
     """One tool call: its identity in this response, and what is known of it so far."""
 
-    __slots__ = ("arguments", "generated", "id", "key", "name")
-
-    def __init__(self, key: str, call_id: str, generated: str) -> None:
-        self.key, self.id, self.generated = key, call_id, generated
-        self.name = ""
+    def __init__(self, key: str, generated_id: str) -> None:
+        self.key, self.generated_id = key, generated_id
+        self.id = self.name = ""
         self.arguments: list[str] = []
 
     def opening(self) -> Raw:
-        return self.piece(self.name, "".join(self.arguments), self.id or self.generated)
-
-    def piece(self, name: str, arguments: str, call_id: str) -> Raw:
-        return {
-            "type": "tool_call.delta",
-            "name": name,
-            "arguments": arguments,
-            "tool_call_id": call_id,
-            "fidelity": {"item_id": self.key},
-        }
-
-
-def _thinking(text: str, kept: dict[str, Any]) -> Raw:
-    return {"type": "thinking.delta", "thinking": text, "fidelity": kept}
+        return call_delta(self.name, "".join(self.arguments), self.id or self.generated_id, self.key)
 
 
 def _joined(parts: Any) -> str:
@@ -338,13 +290,11 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _usage(usage: dict[str, Any]) -> Raw:
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-    thoughts = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
-    return {
-        "type": "usage",
-        "cached_tokens": cached,
-        "prompt_tokens": subtract(usage.get("prompt_tokens"), cached),
-        "thoughts_tokens": thoughts,
-        "response_tokens": subtract(usage.get("completion_tokens"), thoughts),
-    }
+def _usage(counts: dict[str, Any]) -> Raw:
+    cached = detail(counts, "prompt_tokens_details", "cached_tokens")
+    thoughts = detail(counts, "completion_tokens_details", "reasoning_tokens")
+    prompt, completion = counts.get("prompt_tokens"), counts.get("completion_tokens")
+    return usage(cached, without(prompt, cached), thoughts, without(completion, thoughts))
+
+
+decoder = ChatDecoder

@@ -14,59 +14,30 @@ from mmsp_nb.protocol.errors import ProviderStreamError, UnknownEventError, prev
 
 __all__ = ["error_details", "stream_error", "unknown_event", "usual_status"]
 
-_STATUS: dict[str, int] = {
-    # Anthropic
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-    # OpenAI and those who speak like it
-    "invalid_api_key": 401,
-    "insufficient_quota": 429,
-    "rate_limit_exceeded": 429,
-    "model_not_found": 404,
-    "context_length_exceeded": 400,
-    "exceed_context_size_error": 400,
-    "invalid_prompt": 400,
-    "server_error": 500,
-    "internal_server_error": 500,
-    "service_unavailable": 503,
-    "engine_overloaded_error": 503,
-    "unavailable_error": 503,
-    # Google
-    "invalid_argument": 400,
-    "failed_precondition": 400,
-    "out_of_range": 400,
-    "unauthenticated": 401,
-    "permission_denied": 403,
-    "not_found": 404,
-    "aborted": 409,
-    "resource_exhausted": 429,
-    "cancelled": 499,
-    "internal": 500,
-    "unimplemented": 501,
-    "unavailable": 503,
-    "deadline_exceeded": 504,
-    # Amazon
-    "validationexception": 400,
-    "accessdeniedexception": 403,
-    "resourcenotfoundexception": 404,
-    "modeltimeoutexception": 408,
-    "modelstreamerrorexception": 424,
-    "throttlingexception": 429,
-    "servicequotaexceededexception": 429,
-    "internalserverexception": 500,
-    "serviceunavailableexception": 503,
+_CODES_BY_STATUS = {
+    400: "invalid_request_error invalid_prompt context_length_exceeded exceed_context_size_error bad_request"
+    " invalid_argument failed_precondition out_of_range validationexception",
+    401: "authentication_error invalid_api_key unauthenticated unauthorized",
+    402: "billing_error",
+    403: "permission_error permission_denied forbidden accessdeniedexception",
+    404: "not_found_error model_not_found not_found resourcenotfoundexception",
+    408: "modeltimeoutexception",
+    409: "aborted",
+    413: "request_too_large",
+    424: "modelstreamerrorexception",
+    429: "rate_limit_error rate_limit_exceeded insufficient_quota resource_exhausted too_many_requests"
+    " throttlingexception servicequotaexceededexception",
+    499: "cancelled",
+    500: "api_error server_error internal_error internal_server_error internal internalserverexception",
+    501: "unimplemented",
+    503: "unavailable unavailable_error service_unavailable engine_overloaded_error serviceunavailableexception",
+    504: "timeout_error deadline_exceeded gateway_timeout",
+    529: "overloaded_error",
 }
+_STATUS = {code: status for status, codes in _CODES_BY_STATUS.items() for code in codes.split()}
 
 _CODE_KEYS = ("code", "type", "status", "__type", "status_code")
-_MESSAGE_KEYS = ("message", "msg", "Message", "status_msg", "detail", "error_description")
+_MESSAGE_KEYS = ("message", "msg", "Message", "status_msg", "detail", "error_description", "error")
 _WRAPPERS = ("error", "errors", "base_resp", "response")
 
 
@@ -75,7 +46,7 @@ def usual_status(code: Any) -> int | None:
 
     A code that is a URI counts by its last segment. None for what is not known.
     """
-    text = str(code if code is not None else "").strip().lower()
+    text = ("" if code is None else str(code)).strip().lower()
     if text.isdigit():
         return int(text) if 400 <= int(text) <= 599 else None
     return _STATUS.get(text.rsplit("/", 1)[-1].rsplit("#", 1)[-1])
@@ -87,7 +58,7 @@ def error_details(status: int | None, payload: Any) -> tuple[str | None, str]:
     ``code`` is the provider's own word for it, a text code rather than a number, or None. ``message``
     is never empty: without one it says "HTTP <status>", or "unknown error" when there is no status either.
     """
-    code, message = _details(payload, 0)
+    code, message = _details(payload)
     fallback = f"HTTP {status}" if status else "unknown error"
     return code, message or (f"{fallback} ({code})" if code else fallback)
 
@@ -95,18 +66,16 @@ def error_details(status: int | None, payload: Any) -> tuple[str | None, str]:
 def stream_error(client: str, payload: Any, name: str | None = None) -> ProviderStreamError:
     """The exception for an error that came inside a stream; ``name`` is a code known from elsewhere."""
     code, message = error_details(None, payload)
-    numbers = [row.get("code") for row in _layers(payload) if isinstance(row.get("code"), int)]
-    status = usual_status(name or code) or next((s for s in map(usual_status, numbers) if s), None)
+    candidates = [name, code, *(row.get("code") for row in _layers(payload))]
+    status = next((status for status in map(usual_status, candidates) if status), None)
     return ProviderStreamError(message, client=client, code=name or code, status=status)
 
 
 def unknown_event(client: str, event: Any) -> None:
     """Called for each event that a decoder does not know: UnknownEventError in debug mode, else nothing."""
     if os.environ.get("MMSP_DEBUG", "").strip().lower() not in {"", "0", "false", "no", "off"}:
-        text = event if isinstance(event, str) else json.dumps(event, ensure_ascii=False, default=repr)
-        raise UnknownEventError(
-            f"{client} does not know this event: {preview(text)}", client=client, event=preview(text)
-        )
+        text = preview(json.dumps(event, ensure_ascii=False, default=repr))
+        raise UnknownEventError(f"{client} does not know this event: {text}", client=client, event=text)
 
 
 def _layers(payload: Any) -> list[dict[str, Any]]:
@@ -123,23 +92,22 @@ def _layers(payload: Any) -> list[dict[str, Any]]:
     return layers
 
 
-def _details(payload: Any, depth: int) -> tuple[str | None, str]:
+def _details(payload: Any, nested: bool = False) -> tuple[str | None, str]:
     layers = _layers(payload)
     if not layers:
-        text = payload if isinstance(payload, str) else "" if payload is None else json.dumps(payload, default=repr)
+        text = payload if isinstance(payload, str) else json.dumps(payload, default=repr) if payload else ""
         return None, " ".join(text.split())[:200]
-    words = [row[key] for row in layers for key in _CODE_KEYS if key in row]
-    code = next((w for w in words if isinstance(w, str) and w and w != "error" and not w.isdigit()), None)
-    code = code or next((str(w) for w in words if isinstance(w, int | str) and w and w != "error"), None)
-    texts = [row.get(key) for row in layers for key in _MESSAGE_KEYS] + [row.get("error") for row in layers]
-    message = next((t for t in texts if isinstance(t, str) and t.strip()), None)
+    words = [str(row[key]) for row in layers for key in _CODE_KEYS if isinstance(row.get(key), str | int)]
+    words = [word for word in words if word and word != "error"]
+    code = next((word for word in words if not word.lstrip("-").isdigit()), words[0] if words else None)
+    texts = [row[key] for row in layers for key in _MESSAGE_KEYS if row.get(key)]
+    message = next((text for text in texts if isinstance(text, str)), None)
     if message is None:
-        rest = next((t for t in texts if t), None)
-        message = json.dumps(rest, ensure_ascii=False, default=repr) if rest else ""
-    elif depth < 2 and message.lstrip().startswith("{"):
+        message = json.dumps(texts[0], ensure_ascii=False, default=repr) if texts else ""
+    if not nested and message.lstrip().startswith("{"):
         # gateways put the upstream's error object as text into their own
         try:
-            inner_code, inner = _details(json.loads(message), depth + 1)
+            inner_code, inner = _details(json.loads(message), nested=True)
         except ValueError:
             pass
         else:

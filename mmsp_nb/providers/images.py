@@ -8,17 +8,20 @@ import re
 import struct
 
 from mmsp_nb.protocol.errors import ResponseFormatError
+from mmsp_nb.providers.mapping import Draft
 
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.+)", re.DOTALL | re.IGNORECASE)
 _LONGEST_SIDE = 65_535
 _MANY_PATCHES = 30_000
 
 
-def split_data_url(url: str) -> tuple[str, str] | None:
-    """``(MIME type, base64 payload without white space)`` of a base64 data URL, else None."""
+def split_data_url(draft: Draft, url: str) -> tuple[str, str]:
+    """``(MIME type, base64 payload without white space)`` of a base64 data URL, else InvalidMessageError."""
     match = _DATA_URL.fullmatch(url)
     payload = "".join(match[2].split()) if match else ""
-    return (match[1], payload) if match and payload else None
+    if not match or not payload:
+        raise draft.invalid({"type": "image_url.done"}, "expected data:<mime>;base64,<payload>, or an http(s) URL")
+    return match[1], payload
 
 
 def base64_text(data: bytes | str, *, url_safe: bool = False) -> str:

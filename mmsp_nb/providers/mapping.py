@@ -1,6 +1,6 @@
-"""What the dialects share on the way out: config tables, rejections, tool arguments; and token arithmetic.
+"""What the dialects share on the way out: config tables, rejections, tool arguments, model listings.
 
-A dialect says with a table how each config key reaches its body: ``{key: field name}`` for a plain
+A dialect says with a table how each config key reaches its body: ``{key: "path.in.body"}`` for a plain
 copy, ``{key: function(draft, value)}`` otherwise. Keys of the protocol that are in no table are
 ignored, as the protocol wants; keys of our own raise, because silence would look like success.
 """
@@ -11,82 +11,95 @@ import copy
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
-from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedContentError, UnsupportedParameterError
+from mmsp_nb.protocol.errors import (
+    InvalidMessageError,
+    UnsupportedContentError,
+    UnsupportedOperationError,
+    UnsupportedParameterError,
+)
 from mmsp_nb.protocol.items import Item, UniConfig
 from mmsp_nb.providers.base import ModelPage, Request
-from mmsp_nb.providers.vendors import Vendor
+from mmsp_nb.providers.vendors import JSON_HEADERS, Vendor
 
 OWN_KEYS = ("top_p", "stop", "seed", "parallel_tool_calls", "response_format")
 """Config keys beyond the protocol's which not every wire has."""
 
-JSON_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
-
 Setter = Callable[["Draft", Any], None]
+ConfigTable = Mapping[str, str | Setter]
 
-_DONE_KINDS = frozenset(
-    "text thinking inline_data inline_thinking tool_call tool_result image_url embedding".split()  # noqa: SIM905
-)
+_KINDS = ("text", "thinking", "inline_data", "inline_thinking", "tool_call", "tool_result", "image_url", "embedding")
+_KIND = {f"{kind}.done": kind for kind in _KINDS}
 
 
 class Draft:
     """One request in the making: the body, and what is needed to say why it cannot be made."""
 
-    __slots__ = ("body", "config", "headers", "model", "vendor")
-
     def __init__(self, vendor: Vendor, model: str, config: UniConfig, body: dict[str, Any]) -> None:
         self.vendor = vendor
         self.model = model
         self.config: dict[str, Any] = {key: value for key, value in config.items() if value is not None}
-        self.body = body
+        self.body = {**body, **vendor.rules.get("body", {})}
         self.headers: dict[str, str] = {}
 
     def rule(self, key: str, default: Any = None) -> Any:
         return self.vendor.rule(key, self.model, default)
+
+    def put(self, path: str, value: Any) -> None:
+        """Set a field of the body; objects on the dotted path are made when missing."""
+        *sections, key = path.split(".")
+        target = self.body
+        for section in sections:
+            target = target.setdefault(section, {})
+        target[key] = value
+
+    def choose(self, parameter: str, table: Mapping[str, Any], value: Any) -> Any:
+        """A private copy of ``table[value]``; UnsupportedParameterError when it has no such row."""
+        if value not in table:
+            raise self.reject(parameter, f"{value!r} is not supported, only {', '.join(map(str, table))}")
+        return copy.deepcopy(table[value])
+
+    def apply(self, table: ConfigTable) -> None:
+        """Map the whole config by a table of the dialect, in the table's order."""
+        config = {"prompt_caching": "enable", **self.config}
+        for key in OWN_KEYS:
+            if key in config and (key not in table or self.rule(key) is False):
+                raise self.reject(key, "this wire format has no such option; if the server has one, use extra_body")
+        for key, setter in table.items():
+            if key not in config:
+                continue
+            if isinstance(setter, str):
+                self.put(setter, config[key])
+            else:
+                setter(self, config[key])
+
+    def maker(self, table: Mapping[str, Any], item: Item) -> Any:
+        """The function of ``table`` for this type of item; InvalidMessageError when there is none."""
+        found = table.get(item.get("type", ""))
+        if found is None:
+            raise self.invalid(item)
+        return found
+
+    def request(self, path: str, **options: Any) -> Request:
+        """The finished request: ``extra_body`` merged last, ``extra_headers`` over the dialect's own."""
+        own = self.rule("headers", JSON_HEADERS)
+        headers = with_headers(own, self.headers, self.config.get("extra_headers") or {})
+        return Request(path, _merged(self.body, self.config.get("extra_body") or {}), headers, **options)
+
+    # Rejections. Items are named in the protocol's spelling: known kinds without the suffix
 
     def reject(self, parameter: str, why: str) -> UnsupportedParameterError:
         """The exception for a config value that this vendor or model refuses."""
         message = f"{parameter}: {why} (model {self.model!r}, client type {self.vendor.name!r})"
         return UnsupportedParameterError(message, client=self.vendor.client, parameter=parameter)
 
-    def choose(self, parameter: str, table: Mapping[str, Any] | None, value: Any) -> Any:
-        """A private copy of ``table[value]``; UnsupportedParameterError when it has no such row."""
-        if table is None or value not in table:
-            raise self.reject(parameter, f"{value!r} is not supported; {_either(table or ())}")
-        return copy.deepcopy(table[value])
-
-    def put(self, section: str, key: str, value: Any) -> None:
-        """Set ``key`` inside the object ``section`` of the body, made when missing."""
-        self.body.setdefault(section, {})[key] = value
-
-    def apply(self, table: Mapping[str, str | Setter]) -> None:
-        """Map the whole config by a table of this dialect, in the table's order."""
-        config = {"prompt_caching": "enable", **self.config}
-        for key in OWN_KEYS:
-            if key in config and (key not in table or self.rule(key) is False):
-                raise self.reject(key, "this wire format has no such option; use extra_body if the server does")
-        for key, setter in table.items():
-            if key in config:
-                if isinstance(setter, str):
-                    self.body[setter] = config[key]
-                else:
-                    setter(self, config[key])
-
-    def request(self, path: str, headers: Mapping[str, str] = JSON_HEADERS, **options: Any) -> Request:
-        """The finished request: ``extra_body`` merged last, ``extra_headers`` over the dialect's own."""
-        body = _merged(self.body, self.config.get("extra_body") or {})
-        every = with_headers(headers, self.headers, self.config.get("extra_headers") or {})
-        return Request(path, body, every, **options)
-
-    # Rejections of items, in the protocol's spelling: known kinds without the suffix
-
-    def invalid(self, item: Item | str, why: str = "") -> InvalidMessageError:
+    def invalid(self, item: Item, why: str = "this client cannot send it") -> InvalidMessageError:
         """The exception for an item that cannot be sent."""
         kind = _kind(item)
-        message = f"{kind} item: {why or 'this client cannot send it'}"
-        return InvalidMessageError(message, client=self.vendor.client, item_type=kind)
+        return InvalidMessageError(f"{kind} item: {why}", client=self.vendor.client, item_type=kind)
 
-    def unsupported(self, item: Item | str, why: str = "") -> UnsupportedContentError:
+    def unsupported(self, item: Item, why: str = "") -> UnsupportedContentError:
         """The exception for a valid item that this model cannot read."""
         kind = _kind(item)
         message = f"{kind} item: {why or f'model {self.model!r} cannot read it'}"
@@ -99,30 +112,28 @@ class Draft:
 
     def result_id(self, item: Item) -> str:
         """The call that a tool result answers."""
-        call_id = item.get("tool_call_id")
-        if not call_id:
-            raise self.invalid(item, "tool_call_id is missing: repeat that of the call")
-        return call_id
+        if call_id := item.get("tool_call_id"):
+            return call_id
+        raise self.invalid(item, "tool_call_id is missing, repeat that of the call")
 
 
 # Setters for keys that work alike in several dialects -----------------------------------------------
 
 
-def set_temperature(draft: Draft, value: float, section: str | None = None) -> None:
+def set_temperature(draft: Draft, value: float) -> None:
     low, high, sent = draft.rule("temperature")
     if not low <= value <= high:
         allowed = "leave it out" if low > high else f"only {low:g}" if low == high else f"from {low:g} to {high:g}"
         raise draft.reject("temperature", f"{value!r} is not supported, {allowed}")
     if sent:
-        target = draft.body.setdefault(section, {}) if section else draft.body
-        target["temperature"] = value
+        draft.body["temperature"] = value
 
 
 def set_fast_mode(draft: Draft, value: Any) -> None:
+    piece = draft.rule("fast_mode")
+    if value and piece is None:
+        raise draft.reject("fast_mode", "there is no fast tier here, leave it out")
     if value:
-        piece = draft.rule("fast_mode")
-        if piece is None:
-            raise draft.reject("fast_mode", "there is no fast tier here, leave it out")
         draft.body.update(piece)
 
 
@@ -131,23 +142,18 @@ def set_caching(draft: Draft, value: str) -> None:
 
 
 def set_thinking(draft: Draft, value: str) -> None:
-    table = draft.rule("thinking")
-    if table is not None:
+    if (table := draft.rule("thinking")) is not None:
         draft.body.update(draft.choose("thinking_level", table, value))
 
 
 def check_tool_choice(draft: Draft, value: str | list[str]) -> None:
     """UnsupportedParameterError unless the vendor takes this kind of choice for this model."""
+    kind = value if isinstance(value, str) else "many" if len(value) > 1 else "one" if value else ""
+    words = {"one": "a list with one name", "many": "a list of names"}
     allowed = draft.rule("tool_choice")
-    if isinstance(value, str):
-        kind = value
-    else:
-        kind = ("nothing", "one")[len(value)] if len(value) < 2 else "many"
     if kind not in allowed:
-        words = {"one": "a list with one name", "many": "a list of names"}
-        raise draft.reject(
-            "tool_choice", f"{value!r} is not supported; {_either(words.get(k, repr(k)) for k in allowed)}"
-        )
+        supported = ", ".join(sorted(words.get(kind, repr(kind)) for kind in allowed))
+        raise draft.reject("tool_choice", f"{value!r} is not supported, only {supported}")
 
 
 def as_list(value: str | list[str]) -> list[str]:
@@ -170,11 +176,8 @@ def output_schema(draft: Draft, value: Mapping[str, Any]) -> dict[str, Any] | No
     return dict(flat)
 
 
-# Smaller things -------------------------------------------------------------------------------------
-
-
 def json_text(value: Any) -> str:
-    """Tool arguments as the text that deltas carry: whole objects are dumped, None is empty."""
+    """Tool arguments as the text that deltas and some wires carry; None is empty."""
     return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
@@ -182,17 +185,34 @@ def fidelity(item: Item) -> Mapping[str, Any]:
     return item.get("fidelity") or {}
 
 
-def subtract(total: int | None, part: int | None) -> int | None:
-    """What is left of ``total`` without ``part``. A gateway that counts ``part`` outside: ``total``."""
-    if total is None or part is None:
-        return total
-    return total - part if total >= part else total
+# Model listings: these two functions are those of every dialect ---------------------------------------
 
 
-def page_of_data(payload: Any) -> ModelPage:
-    """The model listing of everyone but Google: ``{"data": [{"id": ...}]}``."""
-    rows = payload.get("data") if isinstance(payload, dict) else payload
-    return ModelPage([row["id"] for row in rows or () if isinstance(row, dict) and row.get("id")])
+def models_request(vendor: Vendor) -> Request:
+    """UnsupportedOperationError where there is no listing."""
+    path = vendor.rules.get("models_path", "/models")
+    if path is None:
+        message = f"{vendor.client} cannot list models over this transport"
+        raise UnsupportedOperationError(message, client=vendor.client, operation="list_models")
+    return Request(path, headers=vendor.rules.get("headers", JSON_HEADERS), method="GET", framing="json")
+
+
+def parse_models(payload: Any) -> ModelPage:
+    """Google's ``models[].name`` (Vertex AI: ``publisherModels``), Anthropic's pages, everyone's ``data[].id``."""
+    page = payload if isinstance(payload, dict) else {"data": payload}
+    key = next((key for key in ("data", "models", "publisherModels") if isinstance(page.get(key), list)), "")
+    rows = [row for row in page.get(key, ()) if isinstance(row, dict)]
+    ids = [row.get("id") or str(row.get("name") or "").rsplit("/", 1)[-1] for row in rows]
+    following = None
+    if page.get("has_more") and page.get("last_id"):
+        following = f"/v1/models?after_id={quote(str(page['last_id']), safe='')}"
+    elif token := page.get("nextPageToken"):
+        path = "/v1beta1/publishers/google/models" if key == "publisherModels" else "/v1/models"
+        following = f"{path}?pageToken={quote(str(token), safe='')}"
+    return ModelPage([model for model in ids if model], following)
+
+
+# Merging ----------------------------------------------------------------------------------------------
 
 
 def with_headers(*layers: Mapping[str, str]) -> dict[str, str]:
@@ -212,11 +232,6 @@ def _merged(base: Any, extra: Mapping[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _kind(item: Item | str) -> str:
-    kind = item if isinstance(item, str) else str(item.get("type"))
-    return kind.removesuffix(".done") if kind.removesuffix(".done") in _DONE_KINDS else kind
-
-
-def _either(words: Any) -> str:
-    listed = sorted(map(str, words))
-    return f"supported: {', '.join(listed)}" if listed else "leave it out"
+def _kind(item: Item) -> str:
+    kind = str(item.get("type"))
+    return _KIND.get(kind, kind)

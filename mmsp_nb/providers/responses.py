@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mmsp_nb.protocol.items import Item, UniConfig, UniMessage
 from mmsp_nb.providers import mapping
-from mmsp_nb.providers.base import ModelPage, Raw, Request
-from mmsp_nb.providers.errors import stream_error, unknown_event
+from mmsp_nb.providers.base import Raw, Request
 from mmsp_nb.providers.images import needs_high_detail
-from mmsp_nb.providers.mapping import Draft, fidelity, json_text, subtract
+from mmsp_nb.providers.mapping import Draft, fidelity, json_text, models_request, parse_models
+from mmsp_nb.providers.stream import (
+    Event,
+    EventDecoder,
+    Handlers,
+    call_delta,
+    detail,
+    finished,
+    text_delta,
+    usage,
+    without,
+)
 from mmsp_nb.providers.vendors import Vendor
+
+__all__ = ["build", "decoder", "models_request", "parse_models"]
 
 FINISH = {"completed": "stop", "incomplete": "length"}
 
@@ -20,14 +31,13 @@ _REPLAYED = ("encrypted_content", "signature", "format")
 
 
 def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
-    body = {"model": model, "stream": True, "store": False, **vendor.rules.get("body", {})}
-    draft = Draft(vendor, model, config, body)
+    draft = Draft(vendor, model, config, {"model": model, "stream": True, "store": False})
     draft.apply(_CONFIG)
     entries: list[dict[str, Any]] = []
     for index, message in enumerate(messages):
         turn = _Turn(draft, message["role"])
         for item in message["content_items"]:
-            turn.add(item)
+            draft.maker(_ITEMS, item)(turn, item)
         turn.flush()
         if all(entry["type"] == "reasoning" for entry in turn.entries):
             raise draft.nothing_to_send(index)
@@ -36,30 +46,18 @@ def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: Un
     return [draft.request("/responses")]
 
 
-def decoder(vendor: Vendor, model: str, requests: Sequence[Request] = ()) -> ResponsesDecoder:
-    return ResponsesDecoder(vendor)
-
-
-def models_request(vendor: Vendor) -> Request:
-    return Request("/models", headers=mapping.JSON_HEADERS, method="GET", framing="json")
-
-
-def parse_models(payload: Any) -> ModelPage:
-    return mapping.page_of_data(payload)
-
-
 # Config ---------------------------------------------------------------------------------------------
 
 
 def _thinking_level(draft: Draft, value: str) -> None:
-    draft.put("reasoning", "effort", draft.choose("thinking_level", draft.rule("effort"), value))
+    draft.put("reasoning.effort", draft.choose("thinking_level", draft.rule("effort"), value))
 
 
 def _thinking_summary(draft: Draft, value: bool) -> None:
     # comes after the level
     when = draft.rule("summary")
     if value and (when == "always" or (when == "with_level" and "reasoning" in draft.body)):
-        draft.put("reasoning", "summary", "concise")
+        draft.put("reasoning.summary", "concise")
 
 
 def _tools(draft: Draft, value: list[dict[str, Any]]) -> None:
@@ -68,20 +66,20 @@ def _tools(draft: Draft, value: list[dict[str, Any]]) -> None:
 
 def _tool_choice(draft: Draft, value: str | list[str]) -> None:
     mapping.check_tool_choice(draft, value)
+    choice: Any = value
     if not isinstance(value, str):
         named = [{"type": "function", "name": name} for name in value]
-        draft.body["tool_choice"] = {"type": "allowed_tools", "mode": "required", "tools": named}
-    else:
-        draft.body["tool_choice"] = value
+        choice = {"type": "allowed_tools", "mode": "required", "tools": named}
+    draft.body["tool_choice"] = choice
 
 
 def _response_format(draft: Draft, value: Mapping[str, Any]) -> None:
     schema = mapping.output_schema(draft, value)
     flat = {"type": value["type"]} if schema is None else {"type": "json_schema", "name": "answer", **schema}
-    draft.put("text", "format", flat)
+    draft.put("text.format", flat)
 
 
-_CONFIG: dict[str, str | mapping.Setter] = {
+_CONFIG: mapping.ConfigTable = {
     "max_tokens": "max_output_tokens",
     "system_prompt": "instructions",
     "temperature": mapping.set_temperature,
@@ -108,18 +106,6 @@ class _Turn:
         self.entries: list[dict[str, Any]] = []
         self.content: list[dict[str, Any]] = []
         self.phase: str | None = None
-
-    def add(self, item: Item) -> None:
-        kind = item.get("type", "")
-        part = _PARTS.get(kind)
-        if part is not None:
-            part(self, item)
-            return
-        entry = _ENTRIES.get(kind)
-        if entry is None:
-            raise self.draft.invalid(item)
-        self.flush()
-        self.entries.append(entry(self, item))
 
     def flush(self) -> None:
         if self.content:
@@ -152,39 +138,41 @@ class _Turn:
         if text_only and text_only.fullmatch(self.draft.model.rsplit("/", 1)[-1].lower()):
             raise self.draft.unsupported(item, f"model {self.draft.model!r} reads no images")
 
-    def thought(self, item: Item) -> dict[str, Any]:
+    def entry(self, entry: dict[str, Any]) -> None:
+        self.flush()
+        self.entries.append(entry)
+
+    def thought(self, item: Item) -> None:
         text, kept, replay = item["thinking"], fidelity(item), self.draft.rule("reasoning")
         content = [{"type": "reasoning_text", "text": text}] if text else []
-        if replay == "bare":
-            return {"type": "reasoning", "content": content}
         entry: dict[str, Any] = {"type": "reasoning", "summary": []}
         implicit = self.draft.rule("implicit_summary") and "channel" not in kept and "encrypted_content" in kept
-        if replay == "fidelity" and (kept.get("channel") == "summary" or implicit):
-            if text:
-                entry["summary"] = [{"type": "summary_text", "text": text}]
+        if replay == "bare":
+            entry = {"type": "reasoning", "content": content}
+        elif replay == "fidelity" and (kept.get("channel") == "summary" or implicit):
+            entry["summary"] = [{"type": "summary_text", "text": text}] if text else []
         elif content:
             entry["content"] = content
         if replay == "fidelity":
             entry.update((key, kept[key]) for key in _REPLAYED if kept.get(key) is not None)
-        return entry
+        self.entry(entry)
 
-    def call(self, item: Item) -> dict[str, Any]:
-        arguments = json.dumps(item["arguments"], ensure_ascii=False)
-        return {"type": "function_call", "call_id": item["tool_call_id"], "name": item["name"], "arguments": arguments}
+    def call(self, item: Item) -> None:
+        named = {"type": "function_call", "call_id": item["tool_call_id"], "name": item["name"]}
+        self.entry({**named, "arguments": json_text(item["arguments"])})
 
-    def result(self, item: Item) -> dict[str, Any]:
-        call_id = self.draft.result_id(item)
-        images = item.get("images")
+    def result(self, item: Item) -> None:
+        call_id, images, output = self.draft.result_id(item), item.get("images"), item["text"]
         if images is not None:
             self.check_images(item)
-        output: Any = item["text"]
         if images:
             output = [{"type": "input_text", "text": output}, *(self.image_part(item, url) for url in images)]
-        return {"type": "function_call_output", "call_id": call_id, "output": output}
+        self.entry({"type": "function_call_output", "call_id": call_id, "output": output})
 
 
-_PARTS: dict[str, Callable[[_Turn, Item], None]] = {"text.done": _Turn.text, "image_url.done": _Turn.image}
-_ENTRIES: dict[str, Callable[[_Turn, Item], dict[str, Any]]] = {
+_ITEMS: dict[str, Callable[[_Turn, Item], None]] = {
+    "text.done": _Turn.text,
+    "image_url.done": _Turn.image,
     "thinking.done": _Turn.thought,
     "tool_call.done": _Turn.call,
     "tool_result.done": _Turn.result,
@@ -193,216 +181,145 @@ _ENTRIES: dict[str, Callable[[_Turn, Item], dict[str, Any]]] = {
 # Stream ---------------------------------------------------------------------------------------------
 
 
-class ResponsesDecoder:
+class ResponsesDecoder(EventDecoder):
     """Events to raw values. Items are told apart by id, by output index where a server sends no ids."""
 
-    def __init__(self, vendor: Vendor) -> None:
-        rules = vendor.rules
-        self._client = vendor.client
-        self._phase = rules.get("phase")
-        self._channels = rules.get("channels", ())
-        self._reasoning = rules["reasoning"] == "fidelity"
-        self._whole_calls = rules.get("whole_calls")
-        self._events = _EVENTS_BY_SOURCE[rules["thinking_from"]]
+    def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
+        super().__init__(vendor)
+        self.handlers = _BY_SOURCE[vendor.rules["thinking_from"]]
         self._running: str | None = None
         self._begun: set[str] = set()
-        # a call's identity by any of its item id, call id and output index; and the calls with arguments
+        # a call's identity by each of its item id, call id and output index; and the calls with arguments
         self._calls: dict[Any, str] = {}
         self._last_call: str | None = None
         self._filled: set[str] = set()
 
-    def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
-        handler = self._events.get(event.get("type") or name)
-        if handler is not None:
-            return handler(self, event)
-        if event.get("error"):
-            raise stream_error(self._client, event)
-        unknown_event(self._client, event)
-        return ()
-
-    def finish(self) -> Sequence[Raw]:
-        return ()
-
     # items begin
 
-    def _item_added(self, event: dict[str, Any]) -> Sequence[Raw]:
+    def item_added(self, event: Event) -> Sequence[Raw]:
         item = event.get("item") or {}
-        handler = _ADDED.get(item.get("type"))
-        return handler(self, event, item) if handler is not None else ()
-
-    def _message_added(self, event: dict[str, Any], item: dict[str, Any]) -> Sequence[Raw]:
-        kept = {"phase": item["phase"]} if self._phase and item.get("phase") is not None else {}
-        return (_delta("text", "", self._begin(event, item), kept),)
-
-    def _reasoning_added(self, event: dict[str, Any], item: dict[str, Any]) -> Sequence[Raw]:
-        return (_delta("thinking", "", self._begin(event, item)),)
-
-    def _call_added(self, event: dict[str, Any], item: dict[str, Any]) -> Sequence[Raw]:
-        return () if self._whole_calls else (self._open_call(event, item, item.get("arguments")),)
-
-    def _begin(self, event: dict[str, Any], item: dict[str, Any]) -> str | None:
-        identity = item.get("id") or _index(event)
-        self._running = identity
+        kind = item.get("type")
+        if kind == "function_call":
+            return () if self.vendor.rules.get("whole_calls") else self._open_call(event, item)
+        if kind not in ("message", "reasoning"):
+            return ()
+        self._running = identity = _identity(event, item.get("id"))
         if identity:
             self._begun.add(identity)
-        return identity
+        if kind == "reasoning":
+            return (text_delta("thinking", "", identity),)
+        return (
+            text_delta("text", "", identity, {"phase": item.get("phase") if self.vendor.rules.get("phase") else None}),
+        )
 
     # items grow
 
-    def _text_delta(self, event: dict[str, Any]) -> Sequence[Raw]:
-        identity = self._running = event.get("item_id") or _index(event)
-        return (_delta("text", event.get("delta") or "", identity),)
+    def text_piece(self, event: Event) -> Sequence[Raw]:
+        self._running = identity = _identity(event, event.get("item_id"))
+        return (text_delta("text", event.get("delta") or "", identity),)
 
-    def _thinking_delta(self, event: dict[str, Any]) -> Sequence[Raw]:
-        identity = self._running = event.get("item_id") or _index(event)
-        return (_delta("thinking", event.get("delta") or "", identity),)
+    def thinking_piece(self, event: Event) -> Sequence[Raw]:
+        self._running = identity = _identity(event, event.get("item_id"))
+        return (text_delta("thinking", event.get("delta") or "", identity),)
 
-    def _arguments_delta(self, event: dict[str, Any]) -> Sequence[Raw]:
-        call, piece = self._call_of(event), json_text(event.get("delta"))
+    def arguments_piece(self, event: Event) -> Sequence[Raw]:
+        call, piece = self._call_of(event), event.get("delta")
         if call is None or not piece:
             return ()
         self._filled.add(call)
-        return (_tool("", piece, "", call),)
+        return (call_delta("", piece, "", call),)
 
     # items end
 
-    def _arguments_done(self, event: dict[str, Any]) -> Sequence[Raw]:
+    def arguments_done(self, event: Event) -> Sequence[Raw]:
         return self._fill(self._call_of(event), event.get("arguments"))
 
-    def _item_done(self, event: dict[str, Any]) -> Sequence[Raw]:
+    def item_done(self, event: Event) -> Sequence[Raw]:
         item = event.get("item") or {}
-        handler = _DONE.get(item.get("type"))
-        return handler(self, event, item) if handler is not None else ()
-
-    def _call_done(self, event: dict[str, Any], item: dict[str, Any]) -> Sequence[Raw]:
-        known = self._calls.get(item.get("id") or item.get("call_id"))
-        if known is None:
-            return (self._open_call(event, item, item.get("arguments")),)
-        return self._fill(known, item.get("arguments"))
-
-    def _reasoning_done(self, event: dict[str, Any], item: dict[str, Any]) -> Sequence[Raw]:
-        if not self._reasoning:
+        if item.get("type") == "function_call":
+            known = self._calls.get(item.get("id") or item.get("call_id"))
+            return self._open_call(event, item) if known is None else self._fill(known, item.get("arguments"))
+        if item.get("type") != "reasoning" or self.vendor.rules["reasoning"] != "fidelity":
             return ()
-        identity = item.get("id") or _index(event)
+        identity = _identity(event, item.get("id"))
         if identity in self._begun and self._running != identity:
             # too late: the next item has begun, and this one's thinking is done and delivered
             return ()
-        channel = next((c for c in self._channels if item.get(c)), None)
-        kept = {"channel": channel, **{key: item.get(key) for key in _REPLAYED}}
-        return (_delta("thinking", "", identity, {key: value for key, value in kept.items() if value is not None}),)
+        channel = next((name for name in self.vendor.rules["channels"] if item.get(name)), None)
+        return (
+            text_delta("thinking", "", identity, {"channel": channel, **{key: item.get(key) for key in _REPLAYED}}),
+        )
 
     # calls
 
-    def _open_call(self, event: dict[str, Any], item: dict[str, Any], arguments: Any) -> Raw:
-        text = json_text(arguments)
-        call_id = item.get("call_id") or item.get("id") or ""
-        identity = item.get("id") or call_id
-        names = (item.get("id"), item.get("call_id"), event.get("output_index"))
-        self._calls.update((name, identity) for name in names if name not in (None, ""))
+    def _open_call(self, event: Event, item: dict[str, Any]) -> Sequence[Raw]:
+        identity = item.get("id") or item.get("call_id") or _identity(event, None) or f"call_{len(self._calls)}"
+        for name in (item.get("id"), item.get("call_id"), event.get("output_index"), identity):
+            if name is not None:
+                self._calls[name] = identity
         self._running = self._last_call = identity
-        if text:
+        opening = call_delta(item.get("name"), item.get("arguments"), item.get("call_id") or identity, identity)
+        if opening["arguments"]:
             self._filled.add(identity)
-        return _tool(item.get("name") or "", text, call_id, identity)
+        return (opening,)
 
-    def _call_of(self, event: dict[str, Any]) -> str | None:
-        for key in ("item_id", "call_id", "output_index"):
-            if (known := self._calls.get(event.get(key))) is not None:
-                return known
-        # a server without any of them sends one call after the other
-        nameless = event.get("item_id") is None and event.get("output_index") is None
-        return self._last_call if nameless else None
+    def _call_of(self, event: Event) -> str | None:
+        """The call an event is about; a server that sends no identity sends one call after the other."""
+        names = [name for name in map(event.get, ("item_id", "call_id", "output_index")) if name is not None]
+        return next((self._calls[name] for name in names if name in self._calls), None if names else self._last_call)
 
     def _fill(self, call: str | None, arguments: Any) -> Sequence[Raw]:
         """The whole arguments of a call, unless pieces of them were there before."""
-        text = json_text(arguments)
-        if call is None or call in self._filled or not text:
+        if call is None or call in self._filled or not arguments:
             return ()
         self._filled.add(call)
-        return (_tool("", text, "", call),)
+        return (call_delta("", arguments, "", call),)
 
     # the response ends
 
-    def _completed(self, event: dict[str, Any]) -> Sequence[Raw]:
+    def completed(self, event: Event) -> Sequence[Raw]:
         response = event.get("response") or {}
         out: list[Raw] = []
-        if usage := response.get("usage"):
-            out.append(_usage(usage))
+        if counts := response.get("usage"):
+            out.append(_usage(counts))
         if status := response.get("status"):
-            reason = FINISH.get(status, "unknown")
-            out.append({"type": "finish", "finish_reason": "tool_call" if reason == "stop" and self._calls else reason})
+            out.append(finished({**FINISH, "completed": "tool_call"} if self._calls else FINISH, status))
         return out
 
-    def _failed(self, event: dict[str, Any]) -> Sequence[Raw]:
-        raise stream_error(self._client, event)
-
-    def _nothing(self, event: dict[str, Any]) -> Sequence[Raw]:
-        return ()
-
-
-_Handler = Callable[[ResponsesDecoder, dict[str, Any]], Sequence[Raw]]
-_ItemHandler = Callable[[ResponsesDecoder, dict[str, Any], dict[str, Any]], Sequence[Raw]]
 
 _IGNORED = (
     "created in_progress queued output_text.done refusal.done reasoning_summary_part.added reasoning_summary_part.done"
     " reasoning_summary_text.done reasoning_text.done content_part.added content_part.done"
 )
-_EVENTS: dict[Any, _Handler] = {
-    **{f"response.{name}": ResponsesDecoder._nothing for name in _IGNORED.split()},
-    "keepalive": ResponsesDecoder._nothing,
-    "response.output_item.added": ResponsesDecoder._item_added,
-    "response.output_item.done": ResponsesDecoder._item_done,
-    "response.output_text.delta": ResponsesDecoder._text_delta,
-    "response.refusal.delta": ResponsesDecoder._text_delta,
-    "response.function_call_arguments.delta": ResponsesDecoder._arguments_delta,
-    "response.function_call_arguments.done": ResponsesDecoder._arguments_done,
-    "response.completed": ResponsesDecoder._completed,
-    "response.incomplete": ResponsesDecoder._completed,
-    "response.failed": ResponsesDecoder._failed,
-    "error": ResponsesDecoder._failed,
+_HANDLERS: Handlers = {
+    **{f"response.{name}": EventDecoder.nothing for name in _IGNORED.split()},
+    "keepalive": EventDecoder.nothing,
+    "response.output_item.added": ResponsesDecoder.item_added,
+    "response.output_item.done": ResponsesDecoder.item_done,
+    "response.output_text.delta": ResponsesDecoder.text_piece,
+    "response.refusal.delta": ResponsesDecoder.text_piece,
+    "response.reasoning_text.delta": ResponsesDecoder.thinking_piece,
+    "response.function_call_arguments.delta": ResponsesDecoder.arguments_piece,
+    "response.function_call_arguments.done": ResponsesDecoder.arguments_done,
+    "response.completed": ResponsesDecoder.completed,
+    "response.incomplete": ResponsesDecoder.completed,
+    "response.failed": EventDecoder.failed,
+    "error": EventDecoder.failed,
 }
-_SUMMARY: dict[Any, _Handler] = {"response.reasoning_summary_text.delta": ResponsesDecoder._thinking_delta}
-_CONTENT: dict[Any, _Handler] = {"response.reasoning_text.delta": ResponsesDecoder._thinking_delta}
-_EVENTS_BY_SOURCE: dict[tuple[str, ...], dict[Any, _Handler]] = {
-    ("summary", "content"): {**_EVENTS, **_SUMMARY, **_CONTENT},
-    ("content",): {**_EVENTS, **_CONTENT},
-}
-_ADDED: dict[Any, _ItemHandler] = {
-    "message": ResponsesDecoder._message_added,
-    "reasoning": ResponsesDecoder._reasoning_added,
-    "function_call": ResponsesDecoder._call_added,
-}
-_DONE: dict[Any, _ItemHandler] = {
-    "reasoning": ResponsesDecoder._reasoning_done,
-    "function_call": ResponsesDecoder._call_done,
-}
+_SUMMARY = {"response.reasoning_summary_text.delta": ResponsesDecoder.thinking_piece}
+_BY_SOURCE = {("content",): _HANDLERS, ("summary", "content"): {**_HANDLERS, **_SUMMARY}}
 
 
-def _index(event: dict[str, Any]) -> str | None:
+def _identity(event: Event, item_id: str | None) -> str | None:
     index = event.get("output_index")
-    return None if index is None else str(index)
+    return item_id or (None if index is None else str(index))
 
 
-def _delta(kind: str, text: str, identity: str | None, kept: dict[str, Any] | None = None) -> Raw:
-    return {"type": f"{kind}.delta", kind: text, "fidelity": {**(kept or {}), "item_id": identity}}
+def _usage(counts: dict[str, Any]) -> Raw:
+    cached = detail(counts, "input_tokens_details", "cached_tokens")
+    thoughts = detail(counts, "output_tokens_details", "reasoning_tokens")
+    prompt, output = counts.get("input_tokens"), counts.get("output_tokens")
+    return usage(cached, without(prompt, cached), thoughts, without(output, thoughts))
 
 
-def _tool(name: str, arguments: str, call_id: str, identity: str) -> Raw:
-    return {
-        "type": "tool_call.delta",
-        "name": name,
-        "arguments": arguments,
-        "tool_call_id": call_id,
-        "fidelity": {"item_id": identity},
-    }
-
-
-def _usage(usage: dict[str, Any]) -> Raw:
-    cached = (usage.get("input_tokens_details") or {}).get("cached_tokens")
-    thoughts = (usage.get("output_tokens_details") or {}).get("reasoning_tokens")
-    return {
-        "type": "usage",
-        "cached_tokens": cached,
-        "prompt_tokens": subtract(usage.get("input_tokens"), cached),
-        "thoughts_tokens": thoughts,
-        "response_tokens": subtract(usage.get("output_tokens"), thoughts),
-    }
+decoder = ResponsesDecoder

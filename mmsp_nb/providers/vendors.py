@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = ["ALIASES", "BEDROCK", "FAMILIES", "VENDORS", "ByModel", "Vendor", "vertex"]
+__all__ = ["ALIASES", "FAMILIES", "JSON_HEADERS", "VENDORS", "ByModel", "Vendor", "bedrock", "vertex"]
+
+JSON_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
 Auth = Literal["bearer", "x-api-key", "both", "goog", "none", "aws", "vertex"]
 
@@ -80,10 +82,9 @@ def _each(efforts: str, make: Any, **first: Any) -> dict[str, Any]:
 _PLAIN = _levels("none low medium high xhigh max")
 _ON, _OFF = {"type": "enabled"}, {"type": "disabled"}
 
-_GPT_EFFORT = ByModel((((("gpt-6-luna",)), _PLAIN), (("gpt-6",), _PLAIN | {"none": "low"})), _PLAIN)
-_MINIMAX_EFFORT = ByModel(
-    ((("m3.1",), _levels("low low medium high xhigh max")),), _levels("none low medium high high high"), fold=True
-)
+_GPT_EFFORT = ByModel(((("gpt-6-luna",), _PLAIN), (("gpt-6",), _PLAIN | {"none": "low"})), _PLAIN)
+_M31 = ("m3.1",)
+_MINIMAX_EFFORT = ByModel(((_M31, _PLAIN | {"none": "low"}),), _levels("none low medium high high high"), fold=True)
 
 
 def _zai(effort: str) -> dict[str, Any]:
@@ -107,21 +108,17 @@ def _template(**arguments: Any) -> dict[str, Any]:
     return {"chat_template_kwargs": arguments}
 
 
+def _deepseek_template(efforts: str) -> dict[str, Any]:
+    return _each(efforts, lambda effort: _template(thinking=True, reasoning_effort=effort), none={})
+
+
 _NO_THINKING = _template(enable_thinking=False)
+_QWEN38 = _each("- low medium xhigh xhigh xhigh", lambda e: _template(reasoning_effort=e), none=_NO_THINKING)
 _VLLM_THINKING = ByModel(
     (
-        (
-            ("qwen3.8-flash-next", "qwen3.8-27b"),
-            _each("- low medium xhigh xhigh xhigh", lambda e: _template(reasoning_effort=e), none=_NO_THINKING),
-        ),
-        (
-            ("deepseek-v4-flash-vision-exp",),
-            _each("- low high high high max", lambda e: _template(thinking=True, reasoning_effort=e), none={}),
-        ),
-        (
-            ("deepseek-v4-pro", "deepseek-v4-flash"),
-            _each("- high high high high max", lambda e: _template(thinking=True, reasoning_effort=e), none={}),
-        ),
+        (("qwen3.8-flash-next", "qwen3.8-27b"), _QWEN38),
+        (("deepseek-v4-flash-vision-exp",), _deepseek_template("- low high high high max")),
+        (("deepseek-v4-pro", "deepseek-v4-flash"), _deepseek_template("- high high high high max")),
     ),
     _each("- low medium high xhigh max", lambda _: _template(enable_thinking=True), none=_NO_THINKING),
     fold=True,
@@ -167,31 +164,30 @@ _CLAUDE_CACHE = {
     "enhance": {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
     "disable": {},
 }
-_KIMI_CACHE = ByModel(
-    ((("k2.",), _DEFAULT_CACHE),),
-    _DEFAULT_CACHE | {"enhance": {"prompt_cache_options": {"mode": "implicit", "ttl": "1h"}}},
-    fold=True,
-)
+_KIMI_CACHE = _DEFAULT_CACHE | {"enhance": {"prompt_cache_options": {"mode": "implicit", "ttl": "1h"}}}
 
 # fast_mode: piece of the body; None = refused
 _PRIORITY = {"service_tier": "priority"}
-_M31 = ("m3.1",)
-
-_DATED_TEXT_MODEL = re.compile(r"deepseek-v4-(flash|pro)(-\d{4})?")
-
 # The table -----------------------------------------------------------------------------------------
 
 _OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
 _ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
 _GOOGLE = ("GEMINI_API_KEY", "GEMINI_BASE_URL", "https://generativelanguage.googleapis.com")
+_DEEPSEEK = ("DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", "https://api.deepseek.com")
+_MINIMAX = ("MINIMAX_API_KEY", "MINIMAX_BASE_URL", "https://api.minimax.io/v1")
+_ZAI = ("ZAI_API_KEY", "ZAI_BASE_URL", "https://api.z.ai/api/paas/v4/")
+_MOONSHOT = ("MOONSHOT_API_KEY", "MOONSHOT_BASE_URL", "https://api.moonshot.cn/v1")
+_VLLM = ("VLLM_API_KEY", "VLLM_BASE_URL", "http://127.0.0.1:8000/v1")
+_MMSP = ("MMSP_API_KEY", "MMSP_BASE_URL", "http://127.0.0.1:25752/v1")
 
 _RESPONSES = {
     "temperature": _ANY,
     "tool_choice": _ALL,
     "fast_mode": _PRIORITY,
     "prompt_caching": _DEFAULT_CACHE,
-    "summary": "with_level",  # thinking_summary counts: with_level, always, never
+    "summary": "with_level",  # when thinking_summary counts: with_level, always, never
     "reasoning": "fidelity",  # how thinking is replayed: fidelity, content (text only), bare (no summary key)
+    "thinking_from": ("content",),  # the kinds of reasoning deltas that are read
 }
 _OPENAI_RESPONSES = _RESPONSES | {
     "effort": _GPT_EFFORT,
@@ -200,7 +196,32 @@ _OPENAI_RESPONSES = _RESPONSES | {
     "channels": ("summary",),
     "image_detail": True,
 }
-_CHAT = {
+_OFFICIAL_RESPONSES = _OPENAI_RESPONSES | {
+    "body": {"include": ["reasoning.encrypted_content"]},
+    "temperature": _ONLY_ONE,
+    "summary": "always",
+    "channels": ("summary", "content"),
+    "implicit_summary": True,
+}
+_DEEPSEEK_RESPONSES = _RESPONSES | {
+    "effort": _levels("none low high high high max"),
+    "temperature": _ONLY_ONE,
+    "summary": "always",
+    "tool_choice": _AUTO_NONE,
+    "fast_mode": None,
+    "text_models": re.compile(r"deepseek-v4-(flash|pro)(-\d{4})?"),
+    "reasoning": "content",
+}
+_MINIMAX_RESPONSES = _RESPONSES | {
+    "effort": _MINIMAX_EFFORT,
+    "temperature": _UNIT,
+    "summary": "never",
+    "tool_choice": ByModel(((_M31, _AUTO),), _AUTO_NONE, fold=True),
+    "fast_mode": ByModel(((_M31, None),), _PRIORITY, fold=True),
+    "reasoning": "bare",
+    "whole_calls": True,  # calls are read when they are complete
+}
+_PLAIN_CHAT = {
     "body": {"stream_options": {"include_usage": True}},
     "max_tokens": "max_completion_tokens",
     "temperature": _ANY,
@@ -208,177 +229,95 @@ _CHAT = {
     "fast_mode": _PRIORITY,
     "prompt_caching": _DEFAULT_CACHE,
     "images": True,
+}
+_CHAT = _PLAIN_CHAT | {
     "reasoning_details": True,
-    "empty_reasoning": True,
-    "generate_ids": True,
+    "empty_reasoning": True,  # a turn with calls and without thinking replays an empty reasoning field
+    "generate_ids": True,  # calls without an id get one
     "image_detail": True,
 }
-_CHAT_PLAIN = {"reasoning_details": False, "empty_reasoning": False, "generate_ids": False, "image_detail": False}
-_MESSAGES = {"temperature": _ANY, "tool_choice": _ALL - {"many"}, "prompt_caching": _DEFAULT_CACHE, "thinking": _CLAUDE}
-_FAST_CLAUDE = {"speed": "fast"}
-_CLAUDE_OFFICIAL = _MESSAGES | {
+_ZAI_CHAT = _PLAIN_CHAT | {
+    "body": {"tool_stream": True},
+    "max_tokens": "max_tokens",
+    "tool_choice": _AUTO,
+    "fast_mode": None,
+    "thinking": _ZAI_THINKING,
+    "images": ByModel(((("glm-5.3-flash",), True),), False, fold=True),
+}
+_K2 = ("k2.",)
+_MOONSHOT_CHAT = _PLAIN_CHAT | {
+    "temperature": _ONLY_ONE,
+    "tool_choice": ByModel(((_K2, _AUTO_NONE),), _AUTO_NONE | {"required"}, fold=True),
+    "fast_mode": None,
+    "prompt_caching": ByModel(((_K2, _DEFAULT_CACHE),), _KIMI_CACHE, fold=True),
+    "thinking": _MOONSHOT_THINKING,
+    "trace_id": ByModel(((_K2, "prompt_cache_key"),), None, fold=True),
+}
+_MESSAGES = {
+    "headers": {**JSON_HEADERS, "anthropic-version": "2026-10-21"},
+    "models_path": "/v1/models",
+    "temperature": _ANY,
+    "tool_choice": _ALL - {"many"},
+    "fast_mode": {"speed": "fast"},
+    "prompt_caching": _DEFAULT_CACHE,
+    "thinking": _CLAUDE,
+}
+_CLAUDE_55 = ("sonnet-5-5", "haiku-5-5", "fable-5-1")
+_CLAUDE_MESSAGES = _MESSAGES | {
     "temperature": _ONLY_ONE,
     "top_p": False,
-    "tool_choice": ByModel(
-        ((("opus-5-5", "sonnet-5-5", "haiku-5-5", "fable-5-1"), _AUTO_NONE),), _MESSAGES["tool_choice"]
-    ),
-    "fast_mode": ByModel(((("4-6", "sonnet-5-5", "haiku-5-5", "fable-5-1"), None),), _FAST_CLAUDE),
+    "tool_choice": ByModel(((("opus-5-5", *_CLAUDE_55), _AUTO_NONE),), _MESSAGES["tool_choice"]),
+    "fast_mode": ByModel(((("4-6", *_CLAUDE_55), None),), _MESSAGES["fast_mode"]),
     "prompt_caching": _CLAUDE_CACHE,
     "thinking": _CLAUDE_THINKING,
-    "signed_only": True,
+    "signed_only": True,  # thinking without a signature is not replayed
     "usage": "output",  # the final usage event counts output only
 }
-_GEMINI = {"temperature": _NEVER, "tool_choice": _ALL, "prompt_caching": _DEFAULT_CACHE, "effort": _GEMINI_EFFORT}
+_GEMINI = {
+    "models_path": "/v1/models",
+    "model_path": "/v1/models/",
+    "temperature": _NEVER,
+    "tool_choice": _ALL,
+    "fast_mode": None,
+    "prompt_caching": _DEFAULT_CACHE,
+    "effort": _GEMINI_EFFORT,
+}
+_SSE_HEADERS = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+_INTERACTIONS = _GEMINI | {"headers": _SSE_HEADERS, "fast_mode": _PRIORITY, "embedding": "batch"}
+_GENERATE = _GEMINI | {"headers": {**JSON_HEADERS, "Accept": "*/*"}, "embedding": "each"}
+_ADAPTER = _CHAT | {"thinking": _VLLM_THINKING, "keyless": "EMPTY"}
+_EMBEDDING = {"embedding": "openai", "fast_mode": None}
 
 _ROWS = (
-    Vendor(
-        "openai-official",
-        "OpenAIOfficialClient",
-        "responses",
-        *_OPENAI,
-        rules=_OPENAI_RESPONSES
-        | {
-            "body": {"include": ["reasoning.encrypted_content"]},
-            "temperature": _ONLY_ONE,
-            "summary": "always",
-            "channels": ("summary", "content"),
-            "implicit_summary": True,
-        },
-    ),
+    Vendor("openai-official", "OpenAIOfficialClient", "responses", *_OPENAI, rules=_OFFICIAL_RESPONSES),
     Vendor("openai-responses", "OpenaiResponsesClient", "responses", *_OPENAI, rules=_OPENAI_RESPONSES),
-    Vendor(
-        "deepseek-official",
-        "DeepSeekOfficialClient",
-        "responses",
-        "DEEPSEEK_API_KEY",
-        "DEEPSEEK_BASE_URL",
-        "https://api.deepseek.com",
-        rules=_RESPONSES
-        | {
-            "effort": _levels("none low high high high max"),
-            "temperature": _ONLY_ONE,
-            "summary": "always",
-            "tool_choice": _AUTO_NONE,
-            "fast_mode": None,
-            "text_models": _DATED_TEXT_MODEL,
-            "reasoning": "content",
-            "thinking_from": ("content",),
-        },
-    ),
-    Vendor(
-        "minimax-official",
-        "MiniMaxOfficialClient",
-        "responses",
-        "MINIMAX_API_KEY",
-        "MINIMAX_BASE_URL",
-        "https://api.minimax.io/v1",
-        rules=_RESPONSES
-        | {
-            "effort": _MINIMAX_EFFORT,
-            "temperature": _UNIT,
-            "summary": "never",
-            "tool_choice": ByModel(((_M31, _AUTO),), _AUTO_NONE, fold=True),
-            "fast_mode": ByModel(((_M31, None),), _PRIORITY, fold=True),
-            "reasoning": "bare",
-            "thinking_from": ("content",),
-            "whole_calls": True,
-        },
-    ),
+    Vendor("deepseek-official", "DeepSeekOfficialClient", "responses", *_DEEPSEEK, rules=_DEEPSEEK_RESPONSES),
+    Vendor("minimax-official", "MiniMaxOfficialClient", "responses", *_MINIMAX, rules=_MINIMAX_RESPONSES),
     Vendor("openai-chat", "OpenaiChatClient", "chat", *_OPENAI, inline_images=True, rules=_CHAT),
     Vendor(
-        "openai-chat-vllm-adapter",
-        "OpenaiChatVllmAdapterClient",
-        "chat",
-        "VLLM_API_KEY",
-        "VLLM_BASE_URL",
-        "http://127.0.0.1:8000/v1",
+        *("openai-chat-vllm-adapter", "OpenaiChatVllmAdapterClient", "chat", *_VLLM),
         open_server=True,
         inline_images=True,
-        rules=_CHAT | {"thinking": _VLLM_THINKING, "keyless": "EMPTY"},
+        rules=_ADAPTER,
     ),
+    Vendor("zai-official", "ZAIOfficialClient", "chat", *_ZAI, rules=_ZAI_CHAT),
+    Vendor("moonshot-official", "MoonshotOfficialClient", "chat", *_MOONSHOT, inline_images=True, rules=_MOONSHOT_CHAT),
     Vendor(
-        "zai-official",
-        "ZAIOfficialClient",
-        "chat",
-        "ZAI_API_KEY",
-        "ZAI_BASE_URL",
-        "https://api.z.ai/api/paas/v4/",
-        rules=_CHAT
-        | _CHAT_PLAIN
-        | {
-            "body": {"tool_stream": True},
-            "max_tokens": "max_tokens",
-            "tool_choice": _AUTO,
-            "fast_mode": None,
-            "thinking": _ZAI_THINKING,
-            "images": ByModel(((("glm-5.3-flash",), True),), False, fold=True),
-        },
+        "anthropic-official", "AnthropicOfficialClient", "messages", *_ANTHROPIC, "x-api-key", rules=_CLAUDE_MESSAGES
     ),
+    Vendor("ant-messages", "AntMessagesClient", "messages", *_ANTHROPIC, "both", rules=_MESSAGES),
     Vendor(
-        "moonshot-official",
-        "MoonshotOfficialClient",
-        "chat",
-        "MOONSHOT_API_KEY",
-        "MOONSHOT_BASE_URL",
-        "https://api.moonshot.cn/v1",
+        *("google-official", "GoogleOfficialClient", "interactions", *_GOOGLE, "goog"),
         inline_images=True,
-        rules=_CHAT
-        | _CHAT_PLAIN
-        | {
-            "temperature": _ONLY_ONE,
-            "tool_choice": ByModel(((("k2.",), _AUTO_NONE),), _AUTO_NONE | {"required"}, fold=True),
-            "fast_mode": None,
-            "prompt_caching": _KIMI_CACHE,
-            "thinking": _MOONSHOT_THINKING,
-            "trace_id": ByModel(((("k2.",), "prompt_cache_key"),), None, fold=True),
-        },
+        rules=_INTERACTIONS,
     ),
     Vendor(
-        "anthropic-official",
-        "AnthropicOfficialClient",
-        "messages",
-        *_ANTHROPIC,
-        auth="x-api-key",
-        rules=_CLAUDE_OFFICIAL,
-    ),
-    Vendor(
-        "ant-messages",
-        "AntMessagesClient",
-        "messages",
-        *_ANTHROPIC,
-        auth="both",
-        rules=_MESSAGES | {"fast_mode": _FAST_CLAUDE},
-    ),
-    Vendor(
-        "google-official",
-        "GoogleOfficialClient",
-        "interactions",
-        *_GOOGLE,
-        auth="goog",
+        *("google-genai", "GoogleGenaiClient", "generate_content", *_GOOGLE, "goog"),
         inline_images=True,
-        rules=_GEMINI | {"fast_mode": _PRIORITY, "embedding": "batch"},
+        rules=_GENERATE,
     ),
-    Vendor(
-        "google-genai",
-        "GoogleGenaiClient",
-        "generate_content",
-        *_GOOGLE,
-        auth="goog",
-        inline_images=True,
-        rules=_GEMINI | {"fast_mode": None, "embedding": "each"},
-    ),
-    Vendor(
-        "openai-embedding", "OpenaiEmbeddingClient", "embeddings", *_OPENAI, rules={"form": "openai", "fast_mode": None}
-    ),
-    Vendor(
-        "mmsp",
-        "MmspClient",
-        "mmsp",
-        "MMSP_API_KEY",
-        "MMSP_BASE_URL",
-        "http://127.0.0.1:25752/v1",
-        open_server=True,
-    ),
+    Vendor("openai-embedding", "OpenaiEmbeddingClient", "embeddings", *_OPENAI, rules=_EMBEDDING),
+    Vendor("mmsp", "MmspClient", "mmsp", *_MMSP, open_server=True, rules={"headers": _SSE_HEADERS}),
 )
 
 VENDORS: dict[str, Vendor] = {row.name: row for row in _ROWS}
@@ -399,44 +338,31 @@ FAMILIES = {
 }
 """Prefix of a lowercased model id -> the client type of its official vendor."""
 
-BEDROCK = Vendor(
-    "anthropic-official",
-    "AnthropicOfficialClient",
-    "messages",
-    *_ANTHROPIC,
-    auth="aws",
-    inline_images=True,
-    rules=_CLAUDE_OFFICIAL
-    | {
-        "bedrock": True,
+
+def bedrock(region: str) -> Vendor:
+    """``anthropic-official`` over Amazon Bedrock; its rule ``region`` is for the signature."""
+    rules = _CLAUDE_MESSAGES | {
+        "headers": JSON_HEADERS,
+        "region": region,
+        "models_path": None,
         "fast_mode": None,
-        # the cache mark sits on a block there, see messages.py
+        # there the cache mark sits on a block of the last user message, for this long
         "prompt_caching": {"enable": {}, "enhance": {}, "disable": {}},
         "cache_ttl": {"enable": "5m", "enhance": "1h"},
         "anthropic_version": ByModel(((("4-6",), "bedrock-2023-05-31"),), "2026-10-21"),
-    },
-)
-"""``anthropic-official`` over Amazon Bedrock."""
+    }
+    endpoint = f"https://bedrock-runtime.{region}.amazonaws.com"
+    row = VENDORS["anthropic-official"]
+    return replace(row, auth="aws", inline_images=True, default_base_url=endpoint, rules=rules)
 
 
 def vertex(project: str) -> Vendor:
     """``google-genai`` over Vertex AI, for the project of a service account."""
     row = VENDORS["google-genai"]
-    publisher = "/v1beta1/publishers/google/models"
     rules = {
         **row.rules,
-        "models_path": publisher,
+        "models_path": "/v1beta1/publishers/google/models",
         "model_path": f"/v1beta1/projects/{project}/locations/global/publishers/google/models/",
         "embedding": "vertex",
     }
-    return Vendor(
-        row.name,
-        row.client,
-        row.dialect,
-        row.api_key_env,
-        row.base_url_env,
-        "https://aiplatform.googleapis.com",
-        auth="vertex",
-        inline_images=True,
-        rules=rules,
-    )
+    return replace(row, auth="vertex", default_base_url="https://aiplatform.googleapis.com", rules=rules)

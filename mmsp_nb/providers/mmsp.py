@@ -1,0 +1,78 @@
+"""Dialect S: the protocol itself, spoken by an MMSP server. What the server sends is handed through."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mmsp_nb.protocol.errors import IncompleteStreamError, UpstreamError
+from mmsp_nb.protocol.items import UniConfig, UniMessage
+from mmsp_nb.providers.base import Raw, Request
+from mmsp_nb.providers.images import received_bytes
+from mmsp_nb.providers.mapping import Draft, models_request, parse_models
+from mmsp_nb.providers.vendors import Vendor
+
+__all__ = ["build", "decoder", "models_request", "parse_models", "upstream_error"]
+
+_OURS = ("extra_body", "extra_headers")
+
+
+def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+    # everything is the server's to judge, but for the two keys that are about this very request
+    forwarded = {key: value for key, value in config.items() if key not in _OURS}
+    body = {"model": model, "messages": _plain(list(messages)), "config": _plain(forwarded)}
+    return [Draft(vendor, model, config, body).request("/stream")]
+
+
+def upstream_error(client: str, status: int | None, payload: Any) -> UpstreamError:
+    """The exception for what a server reports: an error frame, or an answer with another status than 200.
+
+    ``payload`` is the parsed JSON, or the text of a body that is none.
+    """
+    error = payload.get("error") if isinstance(payload, dict) else None
+    if not isinstance(error, dict):
+        text = error if isinstance(error, str) else payload if isinstance(payload, str) else ""
+        error = {"type": "HTTPError" if status else "UpstreamError", "message": text[:200] or f"HTTP {status}"}
+    kind, reported = error.get("type"), error.get("status")
+    status = status if status is not None else reported if isinstance(reported, int) else None
+    message = str(error.get("message") or kind or "unknown error")
+    return UpstreamError(message, client=client, status=status, error_type=kind, error=error)
+
+
+class MmspDecoder:
+    """Public events, with the bytes of inline items decoded. Their grammar is the server's business."""
+
+    def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
+        self._client = vendor.client
+        self._stopped = False
+
+    def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
+        if "error" in event:
+            raise upstream_error(self._client, None, event)
+        for item in event.get("content_items") or ():
+            kind = str(item.get("type"))
+            if kind.startswith(("inline_data.", "inline_thinking.")) and isinstance(item.get("data"), str):
+                item["data"] = received_bytes(self._client, item["data"])
+        if event.get("event_type") == "stop":
+            self._stopped = True
+        return ({"type": "event", "event": event},)
+
+    def finish(self) -> Sequence[Raw]:
+        if not self._stopped:
+            missing = ("usage_metadata", "finish_reason")
+            message = f"{self._client}'s stream ended without a stop event"
+            raise IncompleteStreamError(message, client=self._client, missing=missing)
+        return ()
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with all bytes in it as base64 text."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+decoder = MmspDecoder

@@ -1,0 +1,209 @@
+"""From a model id to a `Route`: which adapter, which endpoint, which key.
+
+A key from the environment only ever goes to the vendor's default endpoint, or to the one that the
+environment itself names. Nothing but the variables of the client type's own row is read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from mmsp_nb.protocol.errors import ApiKeyRequiredError, RoutingError
+from mmsp_nb.providers import catalog, vendors
+from mmsp_nb.providers.base import Request
+from mmsp_nb.providers.mapping import with_headers
+from mmsp_nb.providers.vendors import ALIASES, FAMILIES, VENDORS, Vendor
+
+__all__ = ["Route", "auth_headers", "family", "resolve"]
+
+_AUTH_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the requests for one model go."""
+
+    vendor: Vendor
+    model: str
+    """The id that is sent, exactly as given."""
+    base_url: str
+    """The endpoint, without a trailing slash; `url` appends a request's path."""
+    api_key: str | None = field(default=None, repr=False)
+    named: bool = False
+    """Whether the client type was named, by argument or ``CLIENT_TYPE``, not deduced from the id."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The caller's default headers."""
+
+    def url(self, request: Request) -> str:
+        return self.base_url + request.path
+
+    def headers_for(self, request: Request) -> dict[str, str]:
+        """All headers of a request: its own, the key's, and over both of them the caller's default headers."""
+        if self.vendor.dialect == "mmsp":
+            # there the key wins over a default header
+            return with_headers(request.headers, self.headers, auth_headers(self))
+        return with_headers(auth_headers(self), request.headers, self.headers)
+
+
+def resolve(
+    model: str,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    client_type: str | None = None,
+    default_headers: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Route:
+    """Find the route of a model. Empty strings count as not given.
+
+    RoutingError for a model id or client type that nobody knows; ApiKeyRequiredError for a missing key, and
+    for a ``base_url`` without a key of its own (the environment's must not be sent there).
+    The ids ``demo``, ``demo:...`` and ``local`` lead to servers of this package on loopback.
+    """
+    if not isinstance(model, str) or not model.strip():
+        raise RoutingError(f"model must be a model id such as 'gpt-5.5', not {model!r}", model=None)
+    named = client_type or environ.get("CLIENT_TYPE") or ""
+    headers = dict(default_headers or {})
+    if not (api_key or base_url) and (model in ("demo", "local") or model.startswith("demo:")):
+        return _local(model, named, headers)
+    vendor = _vendor(model, named)
+    if vendor.rules.get("embedding") and "embedding" in model.lower():
+        vendor = replace(vendor, dialect="embeddings")
+    key, endpoint = _credentials(vendor, api_key, base_url, headers, environ)
+    vendor, endpoint = _special(vendor, model, key, endpoint, explicit=bool(base_url))
+    return Route(vendor, model, endpoint.rstrip("/"), key, bool(named), headers)
+
+
+def family(model: str) -> str | None:
+    """The client type of the official vendor of a model id, by its prefix; None for an unknown family."""
+    return next((name for prefix, name in FAMILIES.items() if model.lower().startswith(prefix)), None)
+
+
+def auth_headers(route: Route) -> dict[str, str]:
+    """The headers that carry the key. Empty without one, and where the transport must sign or fetch a token."""
+    key = route.api_key or route.vendor.rules.get("keyless")
+    if not key:
+        return {}
+    bearer = {"Authorization": f"Bearer {key}"}
+    by_kind = {"bearer": bearer, "x-api-key": {"X-Api-Key": key}, "both": {"X-Api-Key": key, **bearer}}
+    return {**by_kind, "goog": {"x-goog-api-key": key}}.get(route.vendor.auth, {})
+
+
+def _local(model: str, named: str, headers: dict[str, str]) -> Route:
+    from mmsp_nb import local  # starts a server, so it is imported when it is needed
+
+    vendor = _vendor(model, named or "openai-chat")
+    endpoint = local.endpoint(model, vendor.name)
+    return Route(vendor, endpoint.model, endpoint.base_url.rstrip("/"), endpoint.api_key, True, headers)
+
+
+def _vendor(model: str, named: str) -> Vendor:
+    if named:
+        lowered = named.strip().lower()
+        name = ALIASES.get(lowered, lowered)
+        if name not in VENDORS:
+            close = difflib.get_close_matches(lowered, [*VENDORS, *ALIASES], 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(VENDORS)}"
+            raise RoutingError(f"no client type {named!r}; {hint}", model=model, client_type=named)
+    else:
+        name = family(model) or ""
+        if not name:
+            raise RoutingError(f"no vendor is known for model {model!r}; {_model_hint(model)}", model=model)
+    if name == "openai-official" and model.lower().startswith("text-embedding-"):
+        name = "openai-embedding"
+    return VENDORS[name]
+
+
+def _model_hint(model: str) -> str:
+    listed = catalog.find(model)
+    if listed:
+        return f"for {listed.platform} pass client_type={listed.client!r}, base_url={listed.base_url!r} and its api_key"
+    close = difflib.get_close_matches(
+        model.lower(), [row.model for row in catalog.models() if family(row.model)], 1, 0.7
+    )
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"ids start with {', '.join(FAMILIES)}; any other needs client_type=, for instance 'openai-chat'"
+
+
+def _credentials(
+    vendor: Vendor, api_key: str | None, base_url: str | None, headers: dict[str, str], environ: Mapping[str, str]
+) -> tuple[str | None, str]:
+    key = (api_key or "").strip() or None
+    env_key = environ.get(vendor.api_key_env, "").strip() or None
+    endpoint = (base_url or environ.get(vendor.base_url_env) or vendor.default_base_url).strip()
+    foreign = bool(base_url) and (vendor.open_server or _comparable(endpoint) != _comparable(vendor.default_base_url))
+    if key is None and not foreign:
+        key = env_key
+    if key is None and not vendor.open_server and not any(name.lower() in _AUTH_HEADERS for name in headers):
+        why = f"{vendor.client} needs a key: set {vendor.api_key_env} or pass api_key"
+        if foreign:
+            why = (
+                f"base_url {endpoint!r} needs an api_key of its own: the one in {vendor.api_key_env} is not sent there "
+                f"(set {vendor.base_url_env} to trust it; a server that wants no key takes any)"
+            )
+        raise ApiKeyRequiredError(
+            why,
+            client=vendor.client,
+            client_type=vendor.name,
+            api_key_env=vendor.api_key_env,
+            base_url_env=vendor.base_url_env,
+            base_url=base_url if foreign else None,
+        )
+    return key, endpoint
+
+
+def _special(vendor: Vendor, model: str, key: str | None, endpoint: str, explicit: bool) -> tuple[Vendor, str]:
+    """Bedrock, Vertex AI, and what can be wrong with a key or URL; the vendor and endpoint in the end."""
+
+    def refuse(why: str) -> RoutingError:
+        return RoutingError(why, model=model, client_type=vendor.name)
+
+    service_account = (key or "").startswith("{")
+    if service_account and vendor.name == "google-official":
+        raise refuse(
+            "a service account's key needs client_type='google-genai': google-official would send it as a header"
+        )
+    if service_account and vendor.name == "google-genai":
+        special = vendors.vertex(_project(vendor, key or ""))
+        default = _comparable(endpoint) == _comparable(vendor.default_base_url)
+        return replace(
+            special, dialect=vendor.dialect
+        ), special.default_base_url if default and not explicit else endpoint
+    if vendor.name == "anthropic-official" and endpoint.lower().startswith("bedrock://"):
+        region = endpoint[len("bedrock://") :].rstrip("/")
+        if not re.fullmatch(r"[a-z0-9-]+", region):
+            raise refuse(f"expected a base URL such as bedrock://us-east-1, not {endpoint!r}")
+        if (key or "").count(",") != 1:
+            raise _bad_key(vendor, "Bedrock needs the key '<access key id>,<secret access key>'")
+        special = vendors.bedrock(region)
+        return special, special.default_base_url
+    if urlsplit(endpoint).scheme.lower() not in ("http", "https") or not urlsplit(endpoint).netloc:
+        raise refuse(f"expected a base URL that starts with http:// or https://, not {endpoint!r}")
+    return vendor, endpoint
+
+
+def _project(vendor: Vendor, key: str) -> str:
+    try:
+        project = json.loads(key)["project_id"]
+    except (ValueError, KeyError, TypeError):
+        project = None
+    if not isinstance(project, str) or not re.fullmatch(r"[\w.:-]+", project):
+        raise _bad_key(vendor, "a service account's key must be its whole JSON document, with a project_id") from None
+    return project
+
+
+def _bad_key(vendor: Vendor, why: str) -> ApiKeyRequiredError:
+    names = {"api_key_env": vendor.api_key_env, "base_url_env": vendor.base_url_env}
+    return ApiKeyRequiredError(why, client=vendor.client, client_type=vendor.name, **names)
+
+
+def _comparable(url: str) -> tuple[str, ...]:
+    """What makes two endpoints the same: scheme and host without case, the path without trailing slashes."""
+    parts = urlsplit(url.strip())
+    return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/"), parts.query, parts.fragment
