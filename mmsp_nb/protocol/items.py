@@ -20,16 +20,22 @@ Item = dict[str, Any]
 
 
 class Role(StrEnum):
+    """Who a message is from. There is no system role: that is ``UniConfig.system_prompt``."""
+
     USER = "user"
     ASSISTANT = "assistant"
 
 
 class EventType(StrEnum):
+    """``delta``: one item, be it a fragment or done; ``stop``: the end, with usage and finish reason."""
+
     DELTA = "delta"
     STOP = "stop"
 
 
 class FinishReason(StrEnum):
+    """Why the model ended its turn, in the provider's view."""
+
     STOP = "stop"
     LENGTH = "length"
     TOOL_CALL = "tool_call"
@@ -37,6 +43,8 @@ class FinishReason(StrEnum):
 
 
 class ThinkingLevel(StrEnum):
+    """How much the model may reason; providers map a level they lack to the nearest one."""
+
     NONE = "none"
     LOW = "low"
     MEDIUM = "medium"
@@ -46,6 +54,8 @@ class ThinkingLevel(StrEnum):
 
 
 class PromptCaching(StrEnum):
+    """How long the provider may keep the prompt: as usual, not at all, or longer."""
+
     ENABLE = "enable"
     DISABLE = "disable"
     ENHANCE = "enhance"
@@ -116,6 +126,8 @@ class UsageMetadata(TypedDict):
 
 
 class UniMessage(TypedDict):
+    """One message: a role and done items, in order. ``created_at`` is in Unix milliseconds."""
+
     role: Literal["user", "assistant"]
     content_items: list[Item]
     usage_metadata: NotRequired[UsageMetadata | None]
@@ -124,6 +136,8 @@ class UniMessage(TypedDict):
 
 
 class UniEvent(TypedDict):
+    """One step of a stream. ``created_at`` is in Unix milliseconds."""
+
     role: Literal["assistant"]
     event_type: Literal["delta", "stop"]
     content_items: list[Item]
@@ -133,6 +147,8 @@ class UniEvent(TypedDict):
 
 
 class ToolSchema(TypedDict):
+    """A function the model may call; ``parameters`` is a JSON Schema of type object."""
+
     name: str
     description: str
     parameters: NotRequired[dict[str, Any]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import ssl
@@ -36,8 +37,16 @@ _TITLE = re.compile(r"<title[^>]*>\s*(.*?)\s*</title", re.I | re.S)
 
 
 def parse_json(data: bytes) -> Any:
-    """The JSON value in ``data``. ValueError if there is none."""
-    return pydantic_core.from_json(data)
+    """The JSON value in ``data``. ValueError if there is none.
+
+    Half a surrogate pair and bytes that are no UTF-8 become U+FFFD.
+    """
+    try:
+        return pydantic_core.from_json(data)
+    except ValueError:
+        value = json.loads(data.decode("utf-8", "replace"))
+        text = json.dumps(value, ensure_ascii=False)
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def error_details(status: int | None, payload: Any) -> tuple[str | None, str]:

@@ -67,6 +67,7 @@ class Transport:
         )
         self.policy = retries if isinstance(retries, RetryPolicy) else RetryPolicy(retries)
         self.max_event = max_event
+        self.custom_handler = handler
         self._handler = handler or httpx_handler(self.timeouts)
         self._sleep, self._clock, self._jitter = sleep, clock, jitter
 

@@ -88,6 +88,10 @@ class ImageFetcher:
                 self._remember(url, data)
         return {url: data for url, data in found.items() if data is not None}
 
+    def has(self, urls: Iterable[str]) -> bool:
+        """Whether all of ``urls`` are remembered."""
+        return all(url in self._cache for url in urls)
+
     def clear(self) -> None:
         """Forget all images."""
         self._cache.clear()

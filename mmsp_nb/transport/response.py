@@ -61,15 +61,20 @@ class Response:
         self._interrupt = interrupt
         self._timeouts = timeouts
         self._limit = limit
-        self._parser = _parser(framing, limit)
+        self._framing = framing
+        self._parser = SSEParser(limit)
         self._state = "start"  # then "running", "drain" after [DONE], "over"
         self._closing: asyncio.Task[None] | None = None
 
     async def batch(self) -> list[ServerEvent] | None:
         """The next events, at least one: all that came together. None at the end of the stream.
 
-        ``[DONE]`` ends a stream like the end of the connection does, and is not handed out.
+        ``[DONE]`` ends a stream like the end of the connection does, and is not handed out. An answer
+        that was asked for as one JSON document is the only event of its stream.
         """
+        if self._state == "start" and self._framing == "json":
+            self._state = "over"
+            return [(None, await self._read_all())]
         if self._state == "start":
             await self._require_stream()
             self._state = "running"
@@ -97,7 +102,6 @@ class Response:
     async def json(self) -> Any:
         """The whole answer as one JSON value."""
         data = await self._read_all()
-        self._refuse_page(data)
         try:
             return parse_json(data)
         except ValueError as error:
@@ -147,6 +151,7 @@ class Response:
         data = b"".join(pieces)
         if not data.strip():
             raise self._format_error("sent an empty answer")
+        self._refuse_page(data)
         return data
 
     def _finish(self) -> list[ServerEvent]:
@@ -199,7 +204,3 @@ class Response:
             url=self._subject.url,
             status=self.status,
         )
-
-
-def _parser(framing: str, limit: int) -> SSEParser:
-    return SSEParser(limit)

@@ -1,0 +1,356 @@
+"""`AutoLLMClient`: one model behind one endpoint, with or without a memory.
+
+Events and messages are plain dicts, as `mmsp_nb.protocol.items` describes them. Everything that
+touches the network is async, and nothing happens before the first step of an iterator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from types import AsyncGeneratorType, TracebackType
+from typing import Any, NoReturn, Self, cast
+
+from mmsp_nb.endpoint import Endpoint
+from mmsp_nb.masking import mask_keys
+from mmsp_nb.protocol.abort import AbortSignal
+from mmsp_nb.protocol.assembly import concat_uni_events_to_uni_message
+from mmsp_nb.protocol.copying import copy_message, copy_messages
+from mmsp_nb.protocol.errors import ConcurrentCallError, InvalidMessageError, MMSPError, ResponseFormatError, preview
+from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms, stamp
+from mmsp_nb.protocol.items import UniConfig, UniEvent, UniMessage
+from mmsp_nb.protocol.validation import check_config, check_messages
+from mmsp_nb.providers.routing import family, resolve
+from mmsp_nb.providers.vendors import Vendor
+from mmsp_nb.transport.failures import parse_json
+from mmsp_nb.transport.http import Transport
+from mmsp_nb.transport.wire import public_url
+
+__all__ = ["AutoLLMClient"]
+
+
+class AutoLLMClient:
+    """Talks to one model; finds the provider by the model's id.
+
+    ::
+
+        client = AutoLLMClient("claude-opus-5-5")
+        message = {"role": "user", "content_items": [{"type": "text.done", "text": "Hello"}]}
+        async for event in client.streaming_response_stateful(message, {"max_tokens": 500}):
+            ...
+
+    Args:
+        model: the id as the provider spells it. ``"demo"`` and ``"local"`` need no key.
+        api_key: default is the provider's environment variable, for instance ``OPENAI_API_KEY``.
+        base_url: default is the provider's environment variable, else its public endpoint.
+        client_type: for ids that do not tell, for instance ``"openai-chat"``; default is ``CLIENT_TYPE``.
+        default_headers: sent with every request, over anything else of the same name.
+        transport: limits, retries, recordings; default is a plain `Transport`.
+
+    Raises:
+        RoutingError: no client type for this model, or one that does not exist.
+        ApiKeyRequiredError: there is no key, or the environment's may not go to this ``base_url``.
+
+    One client may be used from several event loops. ``async with`` (or `aclose`) ends what it still does.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        client_type: str | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        *,
+        transport: Transport | None = None,
+    ) -> None:
+        route = resolve(model, api_key, base_url, client_type, default_headers)
+        self._endpoint = Endpoint(route, transport or Transport())
+        self._history: list[UniMessage] = []
+        self._checked = 0  # so many messages of the history are known to be valid
+        self._holder: _Call | None = None  # the latest stateful call
+        self._calls: set[_Call] = set()
+
+    # who it is
+
+    @property
+    def model(self) -> str:
+        """The model id, as given."""
+        return self._endpoint.route.model
+
+    @property
+    def vendor(self) -> Vendor:
+        """The client type's row of the table of vendors."""
+        return self._endpoint.vendor
+
+    @property
+    def client_type(self) -> str:
+        return self.vendor.name
+
+    @property
+    def base_url(self) -> str:
+        return self._endpoint.route.base_url
+
+    def __repr__(self) -> str:
+        return (
+            f"AutoLLMClient({self.model!r}, client_type={self.client_type!r}, base_url={public_url(self.base_url)!r})"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an AutoLLMClient holds a key and connections, so it cannot be pickled or copied; keep get_history() and "
+            "make a new client"
+        )
+
+    # answers
+
+    def streaming_response(
+        self,
+        messages: Sequence[UniMessage],
+        config: UniConfig | None = None,
+        signal: AbortSignal | None = None,
+    ) -> AsyncGenerator[UniEvent, None]:
+        """Send ``messages`` and stream the answer. Touches no history; any number may run at once.
+
+        Each message without ``created_at`` gets one, in place.
+
+        Raises (at the first step or later):
+            InvalidMessageError, UnsupportedParameterError, UnsupportedContentError: before sending.
+            TransportError and its kin: the answer did not come, or not whole.
+            ProviderStreamError, ToolCallArgumentParseError, IncompleteStreamError, EmptyResponseError:
+                in place of the rest of the stream.
+            AbortError: ``signal`` was aborted.
+        """
+        return self._start(_Call(signal), messages, config)
+
+    def streaming_response_stateful(
+        self,
+        message: UniMessage,
+        config: UniConfig | None = None,
+        signal: AbortSignal | None = None,
+    ) -> AsyncGenerator[UniEvent, None]:
+        """Send the history and ``message``, stream the answer, record both ahead of the stop event.
+
+        Whatever ends the stream early records nothing: the same message may be sent again. One call
+        at a time; an iterator that was dropped (after ``break``, say) does not count, one that
+        somebody still keeps does: close it with ``await stream.aclose()``.
+
+        Raises:
+            ConcurrentCallError: at the first step, while another stateful call is unfinished.
+            And everything that `streaming_response` raises.
+        """
+        return self._start(_Call(signal, stateful=True), message, config)
+
+    async def list_models(self) -> list[str]:
+        """The endpoint's model ids, in its order.
+
+        Where the client type was deduced from the model id, only ids of the same family.
+        UnsupportedOperationError where there is no listing.
+        """
+        ids = await self._endpoint.models()
+        own = None if self._endpoint.route.named else family(self.model)
+        return ids if own is None else [model for model in ids if family(model) == own]
+
+    @staticmethod
+    def concat_uni_events_to_uni_message(events: Iterable[UniEvent]) -> UniMessage:
+        """The assistant's message out of its events: done items in order, and what the stop says."""
+        return concat_uni_events_to_uni_message(events)
+
+    # history
+
+    def get_history(self) -> list[UniMessage]:
+        """A deep copy of the history."""
+        return copy_messages(self._history)
+
+    def set_history(self, history: Iterable[UniMessage]) -> None:
+        """Replace the history by a deep copy of ``history``; it is checked when it is next sent."""
+        if isinstance(history, str | bytes | Mapping) or not isinstance(history, Iterable):
+            raise InvalidMessageError(
+                f"a history is a list of messages, not {type(history).__name__}", client=self.vendor.client
+            )
+        self._history = copy_messages(normalize_legacy_messages(history))
+        self._checked = 0
+
+    def clear_history(self) -> None:
+        """Forget the history. A running call goes on, and is recorded at its end."""
+        self._history = []
+        self._checked = 0
+
+    # life
+
+    async def aclose(self) -> None:
+        """End the calls that are still running, and forget fetched images.
+
+        Their connections are closed; whoever waits for an event gets AbortError. The client may be
+        used again afterwards.
+        """
+        here = asyncio.get_running_loop()
+        for call in list(self._calls):
+            stream = call.stream()
+            if call.loop is here and isinstance(stream, AsyncGeneratorType) and not stream.ag_running:
+                await stream.aclose()
+            else:
+                call.signal.abort("the client was closed")
+        self._endpoint.images.clear()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # one call
+
+    def _start(self, call: _Call, given: Any, config: UniConfig | None) -> AsyncGenerator[UniEvent, None]:
+        stream = self._run(call, given, config)
+        call.stream = weakref.ref(stream)
+        return stream
+
+    async def _run(self, call: _Call, given: Any, config: UniConfig | None) -> AsyncGenerator[UniEvent, None]:
+        self._register(call)
+        try:
+            messages, checked = self._prepared(call, given, config)
+            endpoint, signal = self._endpoint, call.signal
+            requests = await endpoint.requests(messages, checked, signal)
+            decoder = endpoint.decoder(requests)
+            stream = endpoint.stream()
+            decode, push = decoder.decode, stream.push
+            out: list[UniEvent] = []
+            failure: MMSPError | None = None
+            for request in requests:
+                async with endpoint.open(request, signal) as response:
+                    while (batch := await response.batch()) is not None:
+                        for name, data in batch:
+                            signal.throw_if_aborted()
+                            try:
+                                push(decode(parse_json(data), name), out)
+                            except Exception as error:
+                                failure = self._failure(error, data)
+                            for event in out:
+                                yield event
+                            out.clear()
+                            if failure is not None:
+                                raise failure
+            signal.throw_if_aborted()
+            try:
+                push(decoder.finish(), out)
+                stream.close(out)
+            except MMSPError as error:
+                failure = error
+            stop = out.pop() if failure is None else None
+            for event in out:
+                yield event
+            if call.stateful or failure is not None:
+                signal.throw_if_aborted()
+            if failure is not None:
+                raise failure
+            assert stop is not None and stream.message is not None
+            if call.stateful:
+                self._history += [messages[-1], stream.message]
+                call.over = True
+            yield stop
+        finally:
+            call.over = True
+            call.unsubscribe()
+            self._calls.discard(call)
+
+    def _register(self, call: _Call) -> None:
+        if call.stateful:
+            holder = self._holder
+            if holder is not None and holder.unfinished:
+                raise ConcurrentCallError(
+                    "another stateful call of this client is unfinished. Read it to its end, or close it with "
+                    "`await stream.aclose()`; for parallel calls use several clients, or streaming_response",
+                    client=self.vendor.client,
+                )
+            if holder is not None:
+                holder.signal.abort("superseded")
+                self._calls.discard(holder)
+            self._holder = call
+        call.begin()
+        self._calls.add(call)
+
+    def _prepared(
+        self, call: _Call, given: Any, config: Mapping[str, Any] | None
+    ) -> tuple[list[UniMessage], UniConfig]:
+        """The checked messages and config of a call. In a stateful call the last message is our own copy."""
+        client, relays, now = self.vendor.client, self._endpoint.relays, now_ms()
+        history = self._history
+        first = 0
+        if call.stateful:
+            [message] = normalize_legacy_messages([given])
+            stamp([*history, message], now)
+            messages = [*history, copy_message(message)]
+            first = self._checked
+        else:
+            if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+                check_messages(cast("Any", given), client=client)  # raises
+            stamp(given, now)
+            messages = list(given) if relays else normalize_legacy_messages(given)
+        if relays:
+            call.signal.throw_if_aborted()
+            return messages, cast("UniConfig", dict(config or {}))
+        fault: InvalidMessageError | None = None
+        try:
+            check_messages(messages[first:], client=client, first=first)
+        except InvalidMessageError as error:
+            if error.message_index is not None:  # type: ignore[attr-defined]
+                raise
+            fault = error
+        call.signal.throw_if_aborted()
+        checked = check_config(config, client=client)
+        if fault is not None:
+            self._endpoint.reject_config(checked)
+            raise fault
+        if call.stateful and self._history is history:
+            self._checked = len(messages) - 1
+        return messages, checked
+
+    def _failure(self, error: Exception, data: bytes) -> MMSPError:
+        """The error for an event of the stream that cannot be taken in."""
+        if isinstance(error, MMSPError):
+            return error
+        shown = preview(mask_keys(data.decode("utf-8", "replace")))
+        failure = ResponseFormatError(
+            f"an event of the stream cannot be understood ({type(error).__name__}: {error}): {shown}",
+            client=self.vendor.client,
+            url=public_url(self.base_url),
+        )
+        failure.__cause__ = error
+        return failure
+
+
+class _Call:
+    """One call: what ends it, and whether it still counts as running."""
+
+    def __init__(self, given: AbortSignal | None, *, stateful: bool = False) -> None:
+        if given is not None and not isinstance(given, AbortSignal):
+            raise TypeError(f"signal must be an AbortSignal, not {type(given).__name__}")
+        self.stateful = stateful
+        self.signal = AbortSignal()
+        """The call's own signal: follows the one given, and lets the client end the call."""
+        self.stream: Callable[[], AsyncGenerator[UniEvent, None] | None] = lambda: None
+        """Weak reference to the iterator. Nobody else keeps it, so a dead one was abandoned."""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.over = False
+        self.unsubscribe: Callable[[], None] = lambda: None
+        self._given = given
+
+    def begin(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        if self._given is not None:
+            self.unsubscribe = self._given.on_abort(self._follow)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether somebody may still read this call to its end."""
+        if self.over or self.signal.aborted or self.stream() is None:
+            return False
+        return self.loop is not None and not self.loop.is_closed()
+
+    def _follow(self) -> None:
+        assert self._given is not None
+        self.signal.abort(self._given.reason)

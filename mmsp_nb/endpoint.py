@@ -1,0 +1,117 @@
+"""A route made usable: messages become requests, requests are sent, model listings are read.
+
+The client decides *when* things happen and what is recorded; here is *how* a vendor is reached.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pydantic_core
+
+from mmsp_nb.protocol.abort import AbortSignal
+from mmsp_nb.protocol.assembly import EventStream
+from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedParameterError
+from mmsp_nb.protocol.items import UniConfig, UniMessage
+from mmsp_nb.providers.base import Decoder, Dialect, Request, remote_images, with_inlined
+from mmsp_nb.providers.errors import error_details
+from mmsp_nb.providers.routing import Route
+from mmsp_nb.relay import Relay
+from mmsp_nb.transport.http import Response, Transport
+from mmsp_nb.transport.images import ImageFetcher
+from mmsp_nb.transport.wire import Headers, WireRequest
+
+__all__ = ["Endpoint"]
+
+MAX_PAGES = 1000
+
+_PLACEHOLDER = "data:image/png;base64,AAAA"
+
+
+class Endpoint:
+    """Where the requests of one client go."""
+
+    def __init__(self, route: Route, transport: Transport) -> None:
+        self.route = route
+        self.vendor = route.vendor
+        self.transport = transport
+        self.images = ImageFetcher(handler=transport.custom_handler)
+        self.relays = route.vendor.dialect == "mmsp"
+        """Whether the other side speaks our protocol itself: then all checks are its business."""
+        self._dialect: Dialect = importlib.import_module(f"mmsp_nb.providers.{route.vendor.dialect}")
+
+    async def requests(
+        self, messages: Sequence[UniMessage], config: UniConfig, signal: AbortSignal | None
+    ) -> list[Request]:
+        """The requests of one call. Raises what the dialect rejects, before anything is fetched or sent."""
+        build, vendor, model = self._dialect.build, self.vendor, self.route.model
+        if vendor.inline_images and (urls := remote_images(messages)):
+            if not self.images.has(urls):
+                # whatever is to be rejected is rejected before a download
+                build(vendor, model, with_inlined(messages, dict.fromkeys(urls, _PLACEHOLDER)), config)
+            images = await self.images.data_urls(urls, client=vendor.client, signal=signal)
+            messages = with_inlined(messages, images)
+        return build(vendor, model, messages, config)
+
+    def reject_config(self, config: UniConfig) -> None:
+        """Raise what the dialect rejects in ``config`` alone."""
+        try:
+            self._dialect.build(self.vendor, self.route.model, [], config)
+        except UnsupportedParameterError:
+            raise
+        except Exception:  # there is no message, and some requests need one
+            pass
+
+    def stream(self) -> EventStream | Relay:
+        """What turns the decoder's values into public events."""
+        return Relay(self.vendor.client) if self.relays else EventStream(self.vendor.client)
+
+    def decoder(self, requests: Sequence[Request]) -> Decoder:
+        """The decoder for the answers to ``requests``, fed with all of them in order."""
+        return self._dialect.decoder(self.vendor, self.route.model, requests)
+
+    def open(self, request: Request, signal: AbortSignal | None = None) -> AbstractAsyncContextManager[Response]:
+        """Send ``request``; see `Transport.open`."""
+        wire = WireRequest(
+            request.method,
+            self.route.url(request),
+            Headers(self.route.headers_for(request)),
+            b"" if request.body is None else encode(request.body),
+            request.framing,
+        )
+        return self.transport.open(
+            wire,
+            client=self.vendor.client,
+            signal=signal,
+            parse_error=error_details,
+            key_env=self.vendor.api_key_env,
+        )
+
+    async def models(self) -> list[str]:
+        """All model ids of the endpoint, in its order."""
+        ids: list[str] = []
+        request: Request | None = self._dialect.models_request(self.vendor)
+        asked: set[str] = set()
+        while request is not None and request.path not in asked and len(asked) < MAX_PAGES:
+            asked.add(request.path)
+            async with self.open(request) as response:
+                page = self._dialect.parse_models(await response.json())
+            ids += page.ids
+            request = Request(page.next, headers=request.headers, method="GET", framing="json") if page.next else None
+        return ids
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """A request body as UTF-8 JSON. Text that UTF-8 cannot hold (half an emoji) goes out escaped."""
+    try:
+        return pydantic_core.to_json(body)
+    except pydantic_core.PydanticSerializationError:
+        pass
+    try:
+        return json.dumps(body).encode("ascii")
+    except (TypeError, ValueError) as error:
+        raise InvalidMessageError(f"the request cannot be written as JSON: {error}") from None
