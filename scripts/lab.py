@@ -71,7 +71,10 @@ def lab(notebook: Path) -> int:
     if not settings.exists():  # else the first thing a newcomer sees is a question about news
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
-    command = [sys.executable, "-m", "jupyterlab", str(notebook)]
+    root = Path.cwd()
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", "--ServerApp.log_level=WARN"]
+    # the address that is shown leads to the notebook; no language servers, whose search runs npm
+    command += [f"--LabApp.default_url=/lab/tree/{notebook.as_posix()}", "--LanguageServerManager.autodetect=False"]
     if not has_display():
         command.append("--no-browser")
         print("mmsp_nb: no display here: open the address with the token that JupyterLab prints below", flush=True)

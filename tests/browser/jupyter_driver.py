@@ -92,6 +92,7 @@ class Jupyter:
         module = "jupyterlab" if self.app == "lab" else "notebook"
         expose = "LabApp" if self.app == "lab" else "JupyterNotebookApp"
         command = [sys.executable, "-m", module, "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+        command += ["--LanguageServerManager.autodetect=False"]
         command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={self.root}"]
         command += [f"--IdentityProvider.token={self.token}", f"--{expose}.expose_app_in_browser=True"]
         self.url = f"http://127.0.0.1:{port}"
