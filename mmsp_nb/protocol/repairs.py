@@ -1,0 +1,325 @@
+"""Makes a history sendable to another vendor than the one it comes from, and says what it did.
+
+Items need no translation to move between vendors, but vendors differ in what they refuse: thinking
+without their own signature, empty texts, calls without a result, ids with odd characters. `Traits`
+says what a vendor refuses, `repair` mends just that.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mmsp_nb.protocol.items import Item
+
+__all__ = ["Change", "RepairReport", "Traits", "repair"]
+
+NO_RESULT = "There is no result: the call was interrupted."
+BEGINNING = "(The beginning of this conversation is missing.)"
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a vendor demands of a history. The defaults demand nothing."""
+
+    empty_text: bool = True
+    """Texts without a visible character may be sent."""
+    thinking: Literal["any", "signed", "none"] = "any"
+    """Which thinking may be sent; signed is what has one of `signatures` in its fidelity."""
+    signatures: frozenset[str] = frozenset({"signature"})
+    refused: frozenset[str] = frozenset()
+    """Kinds of items that may not be sent, such as ``"inline_data"``. Images take the form that is left."""
+    assistant_images: bool = True
+    """``image_url`` items may stand in assistant messages."""
+    silent_messages: bool = True
+    """Messages of thinking alone may be sent."""
+    paired_calls: bool = False
+    """Each call must be answered in the very next message, results first, and no result stand alone."""
+    id_characters: str | None = None
+    """All the characters a ``tool_call_id`` may have; None for any."""
+    id_length: int | None = None
+    """How many characters a ``tool_call_id`` may have at most."""
+    unique_ids: bool = False
+    """No two calls of a conversation may have the same id."""
+    user_first: bool = False
+    """The first message must be the user's."""
+    alternating: bool = False
+    """No two messages of the same role may follow each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that was done, and to which message of the input (for an inserted one: of its neighbour)."""
+
+    message: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What `repair` did. It is falsy when that was nothing; `str` makes one line of it."""
+
+    changes: tuple[Change, ...] = ()
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """New ``tool_call_id`` -> the original one."""
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def __str__(self) -> str:
+        return "; ".join(f"message {change.message}: {change.what}" for change in self.changes) or "nothing to repair"
+
+
+def repair(
+    messages: Sequence[Any], *, traits: Traits = Traits(), foreign: Container[int] = ()
+) -> tuple[list[Any], RepairReport]:
+    """``messages`` as a vendor with these traits takes them, and a report of what was changed.
+
+    The input is never modified; a message that needs no change is returned as the same object. The
+    same history is repaired the same way each time, so that a vendor's prompt cache stays valid.
+
+    Args:
+        messages: the whole list that is to be sent, valid as by `check_messages`. The last one is
+            never left out.
+        traits: the demands of the vendor it goes to.
+        foreign: the indexes of messages that another vendor's model wrote. Their fidelity is left
+            out: a signature means nothing, or an error, to a vendor that did not make it.
+    """
+    if traits == Traits() and not any(index in foreign for index in range(len(messages))):
+        return list(messages), RepairReport()
+    work = _Repair(messages, traits)
+    work.mend_items(foreign)
+    if traits.paired_calls:
+        work.pair_calls()
+    work.leave_out_messages()
+    if traits.id_characters is not None or traits.id_length is not None or traits.unique_ids:
+        work.rename_calls()
+    work.order_roles()
+    return [entry.result() for entry in work.entries], RepairReport(
+        tuple(sorted(work.changes, key=lambda change: change.message)), work.ids
+    )
+
+
+class _Entry:
+    """A message on its way through the repair; its items are replaced, never modified in place."""
+
+    __slots__ = ("index", "items", "message", "moved", "role")
+
+    def __init__(self, index: int, message: dict[str, Any]) -> None:
+        self.index = index
+        self.message = message
+        self.role = str(message["role"])
+        self.items: list[Item] = message["content_items"]
+        self.moved = False
+        """A result of this message went to its call, further up."""
+
+    def result(self) -> dict[str, Any]:
+        same = self.items is self.message["content_items"]
+        return self.message if same else {**self.message, "content_items": self.items}
+
+    def positions(self, kind: str) -> list[int]:
+        return [number for number, item in enumerate(self.items) if item["type"] == kind]
+
+
+class _Repair:
+    def __init__(self, messages: Sequence[Any], traits: Traits) -> None:
+        self.entries = [_Entry(index, message) for index, message in enumerate(messages)]
+        self.traits = traits
+        self.last = len(messages) - 1
+        self.changes: list[Change] = []
+        self.ids: dict[str, str] = {}
+
+    def note(self, entry: _Entry, what: str) -> None:
+        self.changes.append(Change(entry.index, what))
+
+    # -- single items ----------------------------------------------------------------------------
+
+    def mend_items(self, foreign: Container[int]) -> None:
+        for entry in self.entries:
+            mended: list[Item] = []
+            for item in entry.items:
+                if entry.index in foreign and item.get("fidelity"):
+                    item = {key: value for key, value in item.items() if key != "fidelity"}
+                    self.note(entry, f"another vendor's fidelity of a {_kind(item)} left out")
+                mended += self._mended(item, entry)
+            if len(mended) != len(entry.items) or any(a is not b for a, b in zip(mended, entry.items, strict=True)):
+                entry.items = mended
+
+    def _mended(self, item: Item, entry: _Entry) -> Iterator[Item]:
+        kind, traits = _kind(item), self.traits
+        if kind == "thinking" and traits.thinking != "any":
+            signed = traits.signatures & (item.get("fidelity") or {}).keys()
+            if traits.thinking == "none" or not signed:
+                self.note(entry, "thinking left out" if traits.thinking == "none" else "unsigned thinking left out")
+                return
+        if kind == "text" and not traits.empty_text and not item["text"].strip():
+            self.note(entry, "an empty text left out")
+            return
+        if kind == "inline_data" and kind in traits.refused and item["mime_type"].startswith("image/"):
+            payload = base64.b64encode(item["data"]).decode("ascii")
+            item = {"type": "image_url.done", "image_url": f"data:{item['mime_type']};base64,{payload}"}
+            kind = "image_url"
+            if self._takes(kind, entry):
+                self.note(entry, "an inline image sent as an image URL")
+        if kind == "tool_result" and item.get("images") and "image_url" in traits.refused:
+            item = {**item, "text": f"{item['text']}\n[images left out]".lstrip(), "images": None}
+            self.note(entry, "the images of a tool result left out")
+        if self._takes(kind, entry):
+            yield item
+            return
+        self.note(entry, f"{kind} left out")
+        if kind in ("image_url", "inline_data"):
+            yield {"type": "text.done", "text": f"[{'image' if kind == 'image_url' else item['mime_type']} left out]"}
+
+    def _takes(self, kind: str, entry: _Entry) -> bool:
+        if kind in self.traits.refused:
+            return False
+        return kind != "image_url" or entry.role == "user" or self.traits.assistant_images
+
+    # -- calls and results -----------------------------------------------------------------------
+
+    def _answers(self) -> tuple[dict[tuple[int, int], tuple[int, int]], list[tuple[int, int]]]:
+        """Call -> its result, and the results without a call; all as (entry, item) positions.
+
+        Ids need not be unique: a result belongs to the latest message that has an open call of its
+        id, and there to the first of them.
+        """
+        waiting: dict[str, list[tuple[int, int]]] = {}
+        answers: dict[tuple[int, int], tuple[int, int]] = {}
+        alone: list[tuple[int, int]] = []
+        for at, entry in enumerate(self.entries):
+            for number in entry.positions("tool_call.done"):
+                waiting.setdefault(entry.items[number]["tool_call_id"], []).append((at, number))
+            for number in entry.positions("tool_result.done"):
+                calls = waiting.get(entry.items[number]["tool_call_id"])
+                if calls:
+                    latest = calls[-1][0]
+                    call = next(call for call in calls if call[0] == latest)
+                    calls.remove(call)
+                    answers[call] = (at, number)
+                else:
+                    alone.append((at, number))
+        return answers, alone
+
+    def pair_calls(self) -> None:
+        answers, alone = self._answers()
+        gone = set(alone)
+        for at, _ in alone:
+            self.note(self.entries[at], "a tool result without a call left out")
+        additions: dict[int, list[Item]] = {}
+        for at, entry in enumerate(self.entries):
+            for number in entry.positions("tool_call.done"):
+                where = answers.get((at, number))
+                if where is None:
+                    call_id = entry.items[number]["tool_call_id"]
+                    result = {"type": "tool_result.done", "text": NO_RESULT, "tool_call_id": call_id}
+                    self.note(entry, "an open tool call answered as interrupted")
+                elif where[0] == at + 1:
+                    continue
+                else:
+                    gone.add(where)
+                    self.entries[where[0]].moved = True
+                    result = self.entries[where[0]].items[where[1]]
+                    self.note(entry, "a tool result moved up to its call")
+                additions.setdefault(at + 1, []).append(result)
+        losers = {at for at, _ in gone}
+        padded: list[_Entry | None] = [*self.entries, None]
+        self.entries = []
+        for at, current in enumerate(padded):
+            added = additions.get(at, [])
+            if added and (current is None or current.role != "user"):
+                self.entries.append(_Entry(at - 1, {"role": "user", "content_items": added}))
+                added = []
+            if current is not None:
+                if added or at in losers:
+                    kept = [item for number, item in enumerate(current.items) if (at, number) not in gone]
+                    current.items = [*added, *kept]
+                self._results_first(current)
+                self.entries.append(current)
+
+    def _results_first(self, entry: _Entry) -> None:
+        results = entry.positions("tool_result.done")
+        if results and results != list(range(len(results))):
+            others = [item for item in entry.items if item["type"] != "tool_result.done"]
+            entry.items = [*(entry.items[number] for number in results), *others]
+            self.note(entry, "tool results put before the rest")
+
+    def rename_calls(self) -> None:
+        answers, alone = self._answers()
+        new_id = _Ids(self.traits, self.ids)
+        renamed: dict[tuple[int, int], str] = {}
+        for at, entry in enumerate(self.entries):
+            for number in entry.positions("tool_call.done"):
+                old = entry.items[number]["tool_call_id"]
+                renamed[at, number] = new = new_id(old)
+                if (at, number) in answers:
+                    renamed[answers[at, number]] = new
+        for at, number in alone:
+            renamed[at, number] = new_id(self.entries[at].items[number]["tool_call_id"])
+        for (at, number), new in sorted(renamed.items()):
+            entry = self.entries[at]
+            item = entry.items[number]
+            if item["tool_call_id"] != new:
+                entry.items = [*entry.items[:number], {**item, "tool_call_id": new}, *entry.items[number + 1 :]]
+                self.note(entry, f"the id of a {_kind(item)} changed to {new!r}")
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def leave_out_messages(self) -> None:
+        for entry in list(self.entries):
+            if entry.index == self.last and not (entry.moved and not entry.items):
+                if not entry.items:
+                    entry.items = entry.message["content_items"]  # let the vendor say what is wrong with it
+                continue
+            silent = all(_kind(item) in ("thinking", "inline_thinking") for item in entry.items)
+            if silent and (not entry.items or not self.traits.silent_messages):
+                self.entries.remove(entry)
+                self.note(entry, "left out, since there is nothing to send in it")
+
+    def order_roles(self) -> None:
+        if self.traits.user_first and self.entries and self.entries[0].role != "user":
+            opening = {"role": "user", "content_items": [{"type": "text.done", "text": BEGINNING}]}
+            self.entries.insert(0, _Entry(0, opening))
+            self.note(self.entries[0], "a user message put in front")
+        if self.traits.alternating:
+            entries: list[_Entry] = []
+            for entry in self.entries:
+                if entries and entries[-1].role == entry.role:
+                    entries[-1].items = [*entries[-1].items, *entry.items]
+                    self.note(entry, "joined to the message before it, which has the same role")
+                else:
+                    entries.append(entry)
+            self.entries = entries
+
+
+class _Ids:
+    """Makes ids that the target takes, the same ones for the same history each time."""
+
+    def __init__(self, traits: Traits, originals: dict[str, str]) -> None:
+        self._traits = traits
+        self._originals = originals
+        self._known: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def __call__(self, original: str) -> str:
+        if original in self._known and not self._traits.unique_ids:
+            return self._known[original]
+        characters, length = self._traits.id_characters, self._traits.id_length
+        filler = "_" if characters is None or "_" in characters else characters[0]
+        base = "".join(c if characters is None or c in characters else filler for c in original) or filler
+        new, count = base[:length], 1
+        while new in self._used:
+            count += 1
+            suffix = f"{filler}{count}"
+            new = base[: None if length is None else length - len(suffix)] + suffix
+        self._used.add(new)
+        self._known[original] = new
+        if new != original:
+            self._originals[new] = original
+        return new
+
+
+def _kind(item: Item) -> str:
+    return str(item["type"]).partition(".")[0]
