@@ -187,7 +187,11 @@ def _trim(text: str, found: re.Match[str], ignore: frozenset[str]) -> list[tuple
     while words:
         word = words[0][1].strip(".'’")
         common = (fold(word) in NOT_NAMES and fold(word) not in _PREFIXES) or stem(word) in ignore
-        lone = at_start and first and re.match(r"\s+[a-zà-ÿ]", text[words[0][0] + len(words[0][1]) :])
+        lone = (
+            at_start
+            and first
+            and (word.endswith(":") or re.match(r"\s+[a-zà-ÿ]", text[words[0][0] + len(words[0][1]) :]))
+        )
         follows = text[words[0][0] + len(words[0][1]) :]
         listed = _BETWEEN.match(re.match(r"[^A-ZÀ-Þ]*", follows)[0] or "?")  # type: ignore[index]
         if not common and not (lone and not listed):
