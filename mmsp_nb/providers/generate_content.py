@@ -45,7 +45,7 @@ def _thinking_level(draft: Draft, value: str) -> None:
 
 
 def _tools(draft: Draft, value: list[dict[str, Any]]) -> None:
-    draft.body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in value]}] if value else []
+    draft.body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in value]}]
 
 
 def _declaration(tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,7 +219,11 @@ def _call(draft: Draft, item: Item, names: dict[str, str]) -> dict[str, Any]:
 def _result(draft: Draft, item: Item, names: dict[str, str]) -> dict[str, Any]:
     call_id = draft.result_id(item)
     name = names.get(call_id, call_id)
-    response = {**google.identified(call_id, name, "id"), "name": name, "response": {"result": item["text"]}}
+    response: dict[str, Any] = {
+        **google.identified(call_id, name, "id"),
+        "name": name,
+        "response": {"result": item["text"]},
+    }
     if images := item.get("images"):
         inline = [media(draft, item, url, url_safe=True) for url in images]
         response["parts"] = [{"inline_data": {"mime_type": mime, "data": data}} for mime, data in inline]

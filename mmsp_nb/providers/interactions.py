@@ -262,8 +262,8 @@ class InteractionsDecoder(EventDecoder):
     def completed(self, event: Event) -> Sequence[Raw]:
         interaction = event.get("interaction") or {}
         out = [_usage(interaction.get("usage") or {})]
-        if status := interaction.get("status"):
-            out.append(finished(FINISH, status))
+        # the event itself says that the answer is complete, so a status that is missing costs nothing
+        out.append(finished(FINISH, interaction.get("status") or "unknown"))
         return out
 
     def error(self, event: Event) -> Sequence[Raw]:

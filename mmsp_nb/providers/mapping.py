@@ -194,7 +194,10 @@ def models_request(vendor: Vendor) -> Request:
     if path is None:
         message = f"{vendor.client} cannot list models over this transport"
         raise UnsupportedOperationError(message, client=vendor.client, operation="list_models")
-    return Request(path, headers=vendor.rules.get("headers", JSON_HEADERS), method="GET", framing="json")
+    # what describes a body and a stream does not belong on a GET
+    own = vendor.rules.get("headers", JSON_HEADERS)
+    headers = {name: value for name, value in own.items() if name not in ("Accept", "Content-Type")}
+    return Request(path, headers=headers, method="GET", framing="json")
 
 
 def parse_models(payload: Any) -> ModelPage:

@@ -25,10 +25,10 @@ def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: Un
     return [Draft(vendor, model, config, body).request("/stream")]
 
 
-def upstream_error(client: str, status: int | None, payload: Any) -> UpstreamError:
+def upstream_error(client: str, status: int | None, payload: Any, message: str = "") -> UpstreamError:
     """The exception for what a server reports: an error frame, or an answer with another status than 200.
 
-    ``payload`` is the parsed JSON, or the text of a body that is none.
+    ``payload`` is the parsed JSON, or the text of a body that is none; ``message`` is for people.
     """
     error = payload.get("error") if isinstance(payload, dict) else None
     if not isinstance(error, dict):
@@ -36,7 +36,7 @@ def upstream_error(client: str, status: int | None, payload: Any) -> UpstreamErr
         error = {"type": "HTTPError" if status else "UpstreamError", "message": text[:200] or f"HTTP {status}"}
     kind, reported = error.get("type"), error.get("status")
     status = status if status is not None else reported if isinstance(reported, int) else None
-    message = str(error.get("message") or kind or "unknown error")
+    message = message or str(error.get("message") or kind or "unknown error")
     return UpstreamError(message, client=client, status=status, error_type=kind, error=error)
 
 

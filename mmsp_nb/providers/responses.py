@@ -187,8 +187,7 @@ class ResponsesDecoder(EventDecoder):
     def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
         super().__init__(vendor)
         self.handlers = _BY_SOURCE[vendor.rules["thinking_from"]]
-        self._running: str | None = None
-        self._begun: set[str] = set()
+        self._running = ""
         # a call's identity by each of its item id, call id and output index; and the calls with arguments
         self._calls: dict[Any, str] = {}
         self._last_call: str | None = None
@@ -203,9 +202,7 @@ class ResponsesDecoder(EventDecoder):
             return () if self.vendor.rules.get("whole_calls") else self._open_call(event, item)
         if kind not in ("message", "reasoning"):
             return ()
-        self._running = identity = _identity(event, item.get("id"))
-        if identity:
-            self._begun.add(identity)
+        self._running, identity = kind, _identity(event, item.get("id"))
         if kind == "reasoning":
             return (text_delta("thinking", "", identity),)
         return (
@@ -215,16 +212,16 @@ class ResponsesDecoder(EventDecoder):
     # items grow
 
     def text_piece(self, event: Event) -> Sequence[Raw]:
-        self._running = identity = _identity(event, event.get("item_id"))
+        self._running, identity = "message", _identity(event, event.get("item_id"))
         return (text_delta("text", event.get("delta") or "", identity),)
 
     def thinking_piece(self, event: Event) -> Sequence[Raw]:
-        self._running = identity = _identity(event, event.get("item_id"))
+        self._running, identity = "reasoning", _identity(event, event.get("item_id"))
         return (text_delta("thinking", event.get("delta") or "", identity),)
 
     def arguments_piece(self, event: Event) -> Sequence[Raw]:
         call, piece = self._call_of(event), event.get("delta")
-        if call is None or not piece:
+        if call is None or not piece or self.vendor.rules.get("whole_calls"):
             return ()
         self._filled.add(call)
         return (call_delta("", piece, "", call),)
@@ -232,6 +229,8 @@ class ResponsesDecoder(EventDecoder):
     # items end
 
     def arguments_done(self, event: Event) -> Sequence[Raw]:
+        if self.vendor.rules.get("whole_calls"):
+            return ()
         return self._fill(self._call_of(event), event.get("arguments"))
 
     def item_done(self, event: Event) -> Sequence[Raw]:
@@ -242,8 +241,8 @@ class ResponsesDecoder(EventDecoder):
         if item.get("type") != "reasoning" or self.vendor.rules["reasoning"] != "fidelity":
             return ()
         identity = _identity(event, item.get("id"))
-        if identity in self._begun and self._running != identity:
-            # too late: the next item has begun, and this one's thinking is done and delivered
+        if identity is None and self._running not in ("", "reasoning"):
+            # the next item has begun, and nothing tells the assembler to whom this belongs
             return ()
         channel = next((name for name in self.vendor.rules["channels"] if item.get(name)), None)
         return (
@@ -257,7 +256,7 @@ class ResponsesDecoder(EventDecoder):
         for name in (item.get("id"), item.get("call_id"), event.get("output_index"), identity):
             if name is not None:
                 self._calls[name] = identity
-        self._running = self._last_call = identity
+        self._running, self._last_call = "function_call", identity
         opening = call_delta(item.get("name"), item.get("arguments"), item.get("call_id") or identity, identity)
         if opening["arguments"]:
             self._filled.add(identity)
