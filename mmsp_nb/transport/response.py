@@ -12,6 +12,7 @@ import httpx
 
 from mmsp_nb.protocol.errors import (
     ConnectionCutError,
+    IncompleteStreamError,
     ProviderStreamError,
     ResponseFormatError,
     ResponseTooLargeError,
@@ -181,8 +182,11 @@ class Response:
         """Refuse what some servers send instead of a stream, with what it says."""
         first = (self._first or b"").lstrip(b"\xef\xbb\xbf \t\r\n")
         if not self._first:
-            raise self._format_error(
-                "sent an empty answer. Perhaps the prompt is longer than the server's context, or base_url is wrong"
+            raise IncompleteStreamError(
+                f"{self._subject.host} answered with status {self.status}, but sent an empty answer. Perhaps the "
+                "prompt is longer than the server's context, or base_url is wrong",
+                client=self._subject.client,
+                missing=("usage_metadata", "finish_reason"),
             )
         self._refuse_page(first)
         if first.startswith((b"{", b"[")):

@@ -3,7 +3,7 @@ import json
 import pytest
 from exchange import post, read
 
-from mmsp_nb.protocol.errors import ConnectionCutError, ConnectionFailedError, HTTPStatusError, ResponseFormatError
+from mmsp_nb.protocol.errors import ConnectionCutError, ConnectionFailedError, HTTPStatusError, IncompleteStreamError
 from mmsp_nb.testing import Frame, Reply
 from mmsp_nb.transport.retry import RetryPolicy, retry_after
 
@@ -166,7 +166,7 @@ async def test_an_error_body_that_never_ends_is_bounded(provider, make_transport
 
 async def test_an_empty_success_is_no_reason_to_ask_again(provider, transport):
     provider.add(Reply.data(b"", "text/event-stream"), OK)
-    with pytest.raises(ResponseFormatError, match="empty answer"):
+    with pytest.raises(IncompleteStreamError, match="empty answer"):
         await read(transport, post(provider.url()))
     assert len(provider.requests) == 1
 
