@@ -8,8 +8,8 @@ from typing import Any
 
 import pydantic
 
+from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.definition import Parameter, Tool
-from mmsp_nb.tools.registry import suggestion
 from mmsp_nb.tools.views import cut, error_text
 
 __all__ = ["InvalidArguments", "bind"]
@@ -28,7 +28,7 @@ def bind(tool: Tool, arguments: Any) -> tuple[list[Any], dict[str, Any]]:
         raise InvalidArguments("they must be an object")
     inputs = {each.name: each for each in tool.inputs}
     unknown = [name for name in arguments if name not in inputs]
-    faults = [f"there is no argument {name[:80]!r}{suggestion(name, list(inputs))}" for name in unknown]
+    faults = [f"there is no argument {name[:80]!r}{did_you_mean(name, list(inputs))}" for name in unknown]
     cause: Exception | None = None
     values: dict[str, Any] = {}
     for name, parameter in inputs.items():

@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 from mmsp_nb.protocol.errors import AbortError
 from mmsp_nb.protocol.items import Item
+from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.arguments import InvalidArguments, bind
 from mmsp_nb.tools.definition import Tool
-from mmsp_nb.tools.registry import ToolRegistry, suggestion
+from mmsp_nb.tools.registry import ToolRegistry
 from mmsp_nb.tools.views import cut, error_text, view
 
 __all__ = ["INTERRUPTED", "PreparedCall", "Report", "ToolOutcome", "interrupted", "prepare", "run_calls"]
@@ -196,7 +197,7 @@ def prepare(registry: ToolRegistry, call: Item) -> PreparedCall:
     if tool is None:
         known = registry.names()
         listed = f"Known tools: {', '.join(known[:50])}." if known else "There are no tools."
-        near = suggestion(call["name"], known) or "."
+        near = did_you_mean(call["name"], known) or "."
         text = f"There is no tool {call['name'][:80]!r}{near} {listed}"
         refused = ToolOutcome(call, None, text=text, error=LookupError(text), status="unknown")
         return PreparedCall(call, None, refused=refused)

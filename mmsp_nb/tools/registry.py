@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
 from mmsp_nb.protocol.items import ToolSchema
+from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.definition import OPTIONS, Options, Tool
 from mmsp_nb.tools.hints import ToolDefinitionError, python_name
 
-__all__ = ["ToolRegistry", "registry", "suggestion", "tool"]
+__all__ = ["ToolRegistry", "registry", "tool"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -88,7 +88,7 @@ class ToolRegistry:
         if callable(function):
             return Tool.of(function)
         raise ToolDefinitionError(
-            f"no tool or function is called {name!r}{suggestion(name, registry.names())}", tool=name
+            f"no tool or function is called {name!r}{did_you_mean(name, registry.names())}", tool=name
         )
 
     def _latest(self, tool: Tool) -> Tool:
@@ -103,12 +103,6 @@ class ToolRegistry:
         except ToolDefinitionError:  # it has become something else: the definition that works stays
             return tool
         return latest if latest.name == tool.name else dataclasses.replace(latest, name=tool.name)
-
-
-def suggestion(name: str, names: list[str]) -> str:
-    """``; did you mean 'x'?`` when one of ``names`` is like ``name``, else nothing."""
-    near = difflib.get_close_matches(name, names, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _same_place(a: Any, b: Any) -> bool:
