@@ -7,6 +7,7 @@ touches the network is async, and nothing happens before the first step of an it
 from __future__ import annotations
 
 import asyncio
+import logging
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import AsyncGeneratorType, TracebackType
@@ -20,6 +21,7 @@ from mmsp_nb.protocol.copying import copy_message, copy_messages
 from mmsp_nb.protocol.errors import ConcurrentCallError, InvalidMessageError, MMSPError, ResponseFormatError, preview
 from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms, stamp
 from mmsp_nb.protocol.items import UniConfig, UniEvent, UniMessage
+from mmsp_nb.protocol.repairs import repair
 from mmsp_nb.protocol.validation import check_config, check_messages
 from mmsp_nb.providers.routing import family, resolve
 from mmsp_nb.providers.vendors import Vendor
@@ -28,6 +30,8 @@ from mmsp_nb.transport.http import Transport
 from mmsp_nb.transport.wire import public_url
 
 __all__ = ["AutoLLMClient"]
+
+log = logging.getLogger("mmsp_nb.client")
 
 
 class AutoLLMClient:
@@ -248,8 +252,8 @@ class AutoLLMClient:
             if failure is not None:
                 raise failure
             assert stop is not None and stream.message is not None
-            if call.stateful:
-                self._history += [messages[-1], stream.message]
+            if call.message is not None:
+                self._history += [call.message, stream.message]
                 call.over = True
             yield stop
         finally:
@@ -276,14 +280,15 @@ class AutoLLMClient:
     def _prepared(
         self, call: _Call, given: Any, config: Mapping[str, Any] | None
     ) -> tuple[list[UniMessage], UniConfig]:
-        """The checked messages and config of a call. In a stateful call the last message is our own copy."""
+        """The messages and the config that a call is to send, checked."""
         client, relays, now = self.vendor.client, self._endpoint.relays, now_ms()
         history = self._history
         first = 0
         if call.stateful:
             [message] = normalize_legacy_messages([given])
             stamp([*history, message], now)
-            messages = [*history, copy_message(message)]
+            call.message = copy_message(message)
+            messages = [*history, call.message]
             first = self._checked
         else:
             if not isinstance(given, Sequence) or isinstance(given, str | bytes):
@@ -307,6 +312,11 @@ class AutoLLMClient:
             raise fault
         if call.stateful and self._history is history:
             self._checked = len(messages) - 1
+        traits = self.vendor.rule("traits", self.model)
+        if traits is not None:
+            messages, report = repair(messages, traits=traits)
+            if report:
+                log.info("%s: %s", client, report)
         return messages, checked
 
     def _failure(self, error: Exception, data: bytes) -> MMSPError:
@@ -330,6 +340,8 @@ class _Call:
         if given is not None and not isinstance(given, AbortSignal):
             raise TypeError(f"signal must be an AbortSignal, not {type(given).__name__}")
         self.stateful = stateful
+        self.message: UniMessage | None = None
+        """Our own copy of the message of a stateful call, to be recorded."""
         self.signal = AbortSignal()
         """The call's own signal: follows the one given, and lets the client end the call."""
         self.stream: Callable[[], AsyncGenerator[UniEvent, None] | None] = lambda: None

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pydantic_core
 
 from mmsp_nb.protocol.abort import AbortSignal
 from mmsp_nb.protocol.assembly import EventStream
-from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedParameterError
+from mmsp_nb.protocol.errors import HTTPStatusError, InvalidMessageError, UnsupportedParameterError
 from mmsp_nb.protocol.items import UniConfig, UniMessage
 from mmsp_nb.providers.base import Decoder, Dialect, Request, remote_images, with_inlined
 from mmsp_nb.providers.errors import error_details
+from mmsp_nb.providers.mmsp import upstream_error
 from mmsp_nb.providers.routing import Route
 from mmsp_nb.relay import Relay
 from mmsp_nb.transport.http import Response, Transport
@@ -68,14 +69,29 @@ class Endpoint:
 
     def stream(self) -> EventStream | Relay:
         """What turns the decoder's values into public events."""
-        return Relay(self.vendor.client) if self.relays else EventStream(self.vendor.client)
+        return Relay() if self.relays else EventStream(self.vendor.client)
 
     def decoder(self, requests: Sequence[Request]) -> Decoder:
         """The decoder for the answers to ``requests``, fed with all of them in order."""
         return self._dialect.decoder(self.vendor, self.route.model, requests)
 
     def open(self, request: Request, signal: AbortSignal | None = None) -> AbstractAsyncContextManager[Response]:
-        """Send ``request``; see `Transport.open`."""
+        """Send ``request``; see `Transport.open`. What an MMSP server refuses is an UpstreamError."""
+        return self._relayed(self._open(request, signal)) if self.relays else self._open(request, signal)
+
+    @asynccontextmanager
+    async def _relayed(self, opened: AbstractAsyncContextManager[Response]) -> AsyncIterator[Response]:
+        try:
+            async with opened as response:
+                if response.status != 200:
+                    raise upstream_error(self.vendor.client, response.status, None)
+                yield response
+        except HTTPStatusError as error:
+            said = error.__dict__
+            payload = {"error": said["error"]} if isinstance(said["error"], Mapping) else said["error"]
+            raise upstream_error(self.vendor.client, said["status"], payload, error.message) from None
+
+    def _open(self, request: Request, signal: AbortSignal | None) -> AbstractAsyncContextManager[Response]:
         wire = WireRequest(
             request.method,
             self.route.url(request),

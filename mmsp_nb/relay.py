@@ -7,7 +7,6 @@ from typing import Any
 
 from mmsp_nb.protocol.assembly import concat_uni_events_to_uni_message
 from mmsp_nb.protocol.copying import copy_item
-from mmsp_nb.protocol.errors import IncompleteStreamError
 from mmsp_nb.protocol.items import UniEvent, UniMessage
 
 __all__ = ["Relay"]
@@ -19,10 +18,9 @@ class Relay:
     Only the last stop event waits for the end of the stream, since the answer is recorded ahead of it.
     """
 
-    def __init__(self, client: str) -> None:
+    def __init__(self) -> None:
         self.message: UniMessage | None = None
         """The assistant's message, after `close`; it shares nothing with the events."""
-        self._client = client
         self._done: list[Any] = []  # copies of the events that the message is made of
         self._stop: UniEvent | None = None
 
@@ -41,12 +39,7 @@ class Relay:
             out.append(event)
 
     def close(self, out: list[UniEvent]) -> None:
-        """The stream is over: append the stop, set `message`. IncompleteStreamError without a stop."""
-        if self._stop is None:
-            raise IncompleteStreamError(
-                "the server's stream ended without a stop event; it was probably cut",
-                client=self._client,
-                missing=("usage_metadata", "finish_reason"),
-            )
+        """The stream is over: append the stop, set `message`. The decoder has made sure that there is one."""
+        assert self._stop is not None
         self.message = concat_uni_events_to_uni_message([*self._done, self._stop])
         out.append(self._stop)

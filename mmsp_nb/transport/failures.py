@@ -131,10 +131,10 @@ class Subject:
         try:
             payload = parse_json(body)
         except ValueError:
-            payload = None
             text = body.decode("utf-8", "replace")
             title = _TITLE.search(text)
             code, message = None, preview(self.clean(title[1] if title else text))
+            payload = message or None
         else:
             code, message = self.details(status, payload)
         kind: type[HTTPStatusError] = HTTPStatusError
