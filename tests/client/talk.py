@@ -4,6 +4,9 @@ CLIENTS = {
     "chat": ("openai-chat", "/v1"),
     "messages": ("ant-messages", ""),
     "responses": ("openai-responses", "/v1"),
+    "interactions": ("google-official", ""),
+    "generate_content": ("google-genai", ""),
+    "mmsp": ("mmsp", "/v1"),
 }
 """Dialect -> a client type that speaks it, and the path below the provider's address."""
 
