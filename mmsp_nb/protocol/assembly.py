@@ -47,7 +47,7 @@ class Assembler:
         self._runs: list[Run] = []
         self._plain: Run | None = None
         self._closed: set[str] = set()
-        self._closed_calls: set[str] = set()
+        self._closed_calls: dict[str, Run] = {}
 
     def push(self, raw: Item, out: list[Item]) -> None:
         """Take the next raw delta; append what becomes public to ``out``.
@@ -129,21 +129,23 @@ class Assembler:
             same = last
         else:
             same = next((run for run in reversed(calls) if run.id == delta.id), None)
-        name = delta.fields["name"]
-        if name:
-            if delta.id is None and same is not None and (same.id is not None or same is not self._runs[-1]):
-                same = None
-            if same is None:
-                return None
-            if not same.continued_by(delta):
-                same.ended = True  # its fragments and those of the new call could not be told apart
-                return None
+        if same is None and delta.id in self._closed_calls and not delta.payload.strip():
+            over = self._closed_calls[delta.id]
+            if not delta.fields["name"] or over.continued_by(delta):
+                return _IGNORED  # blanks after the arguments
+        if not delta.fields["name"]:
+            return same or last
+        if delta.id is None and same is not None and (same.id is not None or same is not self._runs[-1]):
+            return None
+        if same is None:
+            return None
+        if not same.continued_by(delta):
+            same.ended = True  # its fragments and those of the new call could not be told apart
+            return None
+        if same.first is not None:
             delta.fields["name"] = delta.fields["tool_call_id"] = ""
             delta.empty = not delta.payload
-            return same
-        if same is None and delta.id in self._closed_calls and not delta.payload.strip():
-            return _IGNORED
-        return same or last
+        return same
 
     def _begin(self, kind: str, out: list[Item]) -> Run:
         self._end_last(out)
@@ -225,7 +227,7 @@ class Assembler:
             if run.id is not None:
                 self._closed.add(run.id)
                 if run.kind == "tool_call":
-                    self._closed_calls.add(run.id)
+                    self._closed_calls[run.id] = run
         if self._runs:
             out.extend(self._runs[0].buffer)
             self._runs[0].buffer.clear()
