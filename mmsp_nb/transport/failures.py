@@ -27,12 +27,27 @@ from mmsp_nb.protocol.errors import (
 )
 from mmsp_nb.transport.wire import Timeouts, WireRequest, is_loopback, public_url
 
-__all__ = ["ErrorParser", "Subject", "error_details", "is_disconnect", "is_permanent", "parse_json"]
+__all__ = [
+    "REQUEST_ID_HEADERS",
+    "ErrorParser",
+    "Subject",
+    "error_details",
+    "is_disconnect",
+    "is_permanent",
+    "parse_json",
+]
 
 ErrorParser = Callable[[int | None, Any], tuple[str | None, str]]
 """Reads a provider's error document (status, parsed JSON): its ``(code, message)``."""
 
-_REQUEST_ID = ("x-request-id", "request-id", "x-goog-request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
+REQUEST_ID_HEADERS = (
+    "x-request-id",
+    "request-id",
+    "x-goog-request-id",
+    "x-amzn-requestid",
+    "apim-request-id",
+    "cf-ray",
+)
 _TITLE = re.compile(r"<title[^>]*>\s*(.*?)\s*</title", re.I | re.S)
 
 
@@ -154,7 +169,7 @@ class Subject:
             url=self.url,
             status=status,
             code=code,
-            request_id=next((headers[name] for name in _REQUEST_ID if name in headers), None),
+            request_id=next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), None),
             retry_after=retry_after,
             error=self._cleaned(error),
         )
