@@ -18,7 +18,7 @@ from .wire.pieces import deltas, dumps
 
 __all__ = ["MODELS", "DemoMind", "DemoServer"]
 
-MODELS = ("demo", "demo:thinking", "demo-embedding")
+MODELS = ("demo", "demo:thinking", "demo:embedding")
 """The ids that the demo lists. Any other id is answered as well, and repeated in the answer."""
 
 _HANG = 600.0

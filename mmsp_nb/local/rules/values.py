@@ -187,14 +187,12 @@ def _trim(text: str, found: re.Match[str], ignore: frozenset[str]) -> list[tuple
     while words:
         word = words[0][1].strip(".'’")
         common = (fold(word) in NOT_NAMES and fold(word) not in _PREFIXES) or stem(word) in ignore
-        lone = (
-            at_start
-            and first
-            and (word.endswith(":") or re.match(r"\s+[a-zà-ÿ]", text[words[0][0] + len(words[0][1]) :]))
-        )
-        follows = text[words[0][0] + len(words[0][1]) :]
-        listed = _BETWEEN.match(re.match(r"[^A-ZÀ-Þ]*", follows)[0] or "?")  # type: ignore[index]
-        if not common and not (lone and not listed):
+        after = text[words[0][0] + len(words[0][1]) :]
+        # a lone capital at the start of a sentence is no name, unless something is said of it ("Ada is 36")
+        alone = after.startswith(":") or re.match(r"\s+(?!(?:is|has|was)\b)[a-zà-ÿ]", after)
+        lone = at_start and first and alone
+        in_list = _BETWEEN.match(re.match(r"[^A-ZÀ-Þ]*", after)[0] or "?")  # type: ignore[index]
+        if not common and not (lone and not in_list):
             break
         words, first = words[1:], False
     while words and (fold(words[-1][1].strip(".'’")) in NOT_NAMES or stem(words[-1][1]) in ignore):
