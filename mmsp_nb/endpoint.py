@@ -15,7 +15,12 @@ import pydantic_core
 
 from mmsp_nb.protocol.abort import AbortSignal
 from mmsp_nb.protocol.assembly import EventStream
-from mmsp_nb.protocol.errors import HTTPStatusError, InvalidMessageError, UnsupportedParameterError
+from mmsp_nb.protocol.errors import (
+    HTTPStatusError,
+    InvalidMessageError,
+    TransportError,
+    UnsupportedParameterError,
+)
 from mmsp_nb.protocol.items import UniConfig, UniMessage
 from mmsp_nb.providers.base import Decoder, Dialect, Request, remote_images, with_inlined
 from mmsp_nb.providers.errors import error_details
@@ -84,11 +89,18 @@ class Endpoint:
         try:
             async with opened as response:
                 if response.status != 200:
-                    raise upstream_error(self.vendor.client, response.status, None)
+                    try:
+                        document = await response.json()
+                    except TransportError:  # no JSON: the status says enough
+                        document = None
+                    raise upstream_error(self.vendor.client, response.status, document)
                 yield response
         except HTTPStatusError as error:
             said = error.__dict__
-            payload = {"error": said["error"]} if isinstance(said["error"], Mapping) else said["error"]
+            payload = said["error"]
+            if isinstance(payload, Mapping):
+                # a body without an error object counts as text
+                payload = {"error": payload} if payload.keys() & {"type", "message"} else json.dumps(payload)
             raise upstream_error(self.vendor.client, said["status"], payload, error.message) from None
 
     def _open(self, request: Request, signal: AbortSignal | None) -> AbstractAsyncContextManager[Response]:
