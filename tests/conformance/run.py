@@ -5,6 +5,7 @@ Both implementations run every case against the same loopback provider. The last
 
 --record      write the reference's results to ``data/`` for the ordinary test suite
 --reference   only the reference: record without comparing
+--recorded    compare with the recorded results instead of running the reference
 --only GLOB   some cases: ``openai-chat/*``, ``*/streams/*``
 --verbose     also say what each allowed difference is
 """
@@ -69,12 +70,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--reference", action="store_true")
+    parser.add_argument("--recorded", action="store_true")
     parser.add_argument("--only", default="*")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     cases = [case for case in all_cases() if fnmatchcase(case.id, options.only)]
     started = time.monotonic()
-    references = reference_results(cases)
+    references = record.load() if options.recorded else reference_results(cases)
     print(f"{len(cases)} cases, reference {time.monotonic() - started:.0f} s")
     if options.record or options.reference:
         kept = {} if options.only == "*" else record.load()

@@ -131,7 +131,7 @@ def _special() -> Iterator[Case]:
     mmsp = KINDS["mmsp"]
     yield ask(mmsp, "errors/status-201", replies=[Reply.json({"error": {"type": "X", "message": "m"}}, 201)])
     yield ask(mmsp, "errors/status-redirect", replies=[Reply.data(b"moved", "text/plain", 302)])
-    yield ask(mmsp, "errors/not-an-error-object", replies=[Reply.json({"detail": "x"}, 500)])
+    yield ask(mmsp, "errors/not-an-error-object", replies=[Reply.json({"detail": "x"}, 422)])
     frame = Frame({"error": {"type": "RateLimitError", "message": "m", "status": 429}})
     yield ask(mmsp, "errors/error-with-status", replies=[Reply.stream([frame, Frame("[DONE]")])])
     yield ask(mmsp, "clients/no-key", api_key=None)
