@@ -17,12 +17,14 @@ T = TypeVar("T")
 _LEAVES = frozenset({str, int, float, bool, bytes, type(None)})
 
 
-def copy_item(value: T) -> T:
-    """A deep copy of an item, of a message, or of any JSON-like value with bytes in it."""
-    return _copy(value)
+def copy_item(item: T) -> T:
+    """A deep copy of an item, or of any JSON-like value with bytes in it."""
+    return _copy(item)
 
 
-copy_message = copy_item
+def copy_message(message: T) -> T:
+    """A deep copy of a message."""
+    return _copy(message)
 
 
 def copy_messages(messages: Iterable[T]) -> list[T]:

@@ -8,6 +8,7 @@ says what a vendor refuses, `repair` mends just that.
 from __future__ import annotations
 
 import base64
+import string
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -105,7 +106,7 @@ def repair(
 class _Entry:
     """A message on its way through the repair; its items are replaced, never modified in place."""
 
-    __slots__ = ("index", "items", "message", "moved", "role")
+    __slots__ = ("hopeless", "index", "items", "message", "moved", "role")
 
     def __init__(self, index: int, message: dict[str, Any]) -> None:
         self.index = index
@@ -114,6 +115,8 @@ class _Entry:
         self.items: list[Item] = message["content_items"]
         self.moved = False
         """A result of this message went to its call, further up."""
+        self.hopeless = False
+        """The last message, of which nothing would remain: it stays as it was."""
 
     def result(self) -> dict[str, Any]:
         same = self.items is self.message["content_items"]
@@ -270,8 +273,8 @@ class _Repair:
     def leave_out_messages(self) -> None:
         for entry in list(self.entries):
             if entry.index == self.last and not (entry.moved and not entry.items):
-                if not entry.items:
-                    entry.items = entry.message["content_items"]  # let the vendor say what is wrong with it
+                if not entry.items:  # the vendor may say what is wrong with it
+                    entry.items, entry.hopeless = entry.message["content_items"], True
                 continue
             silent = all(_kind(item) in ("thinking", "inline_thinking") for item in entry.items)
             if silent and (not entry.items or not self.traits.silent_messages):
@@ -286,7 +289,7 @@ class _Repair:
         if self.traits.alternating:
             entries: list[_Entry] = []
             for entry in self.entries:
-                if entries and entries[-1].role == entry.role:
+                if entries and entries[-1].role == entry.role and not entry.hopeless:
                     entries[-1].items = [*entries[-1].items, *entry.items]
                     self.note(entry, "joined to the message before it, which has the same role")
                 else:
@@ -312,13 +315,23 @@ class _Ids:
         new, count = base[:length], 1
         while new in self._used:
             count += 1
-            suffix = f"{filler}{count}"
+            suffix = filler + _numeral(count, characters)
             new = base[: None if length is None else length - len(suffix)] + suffix
         self._used.add(new)
         self._known[original] = new
         if new != original:
             self._originals[new] = original
         return new
+
+
+def _numeral(number: int, characters: str | None) -> str:
+    """``number`` in digits, or in other characters where there are no digits."""
+    symbols = string.digits if characters is None or set(string.digits) <= set(characters) else characters
+    text = ""
+    while number:
+        number, rest = divmod(number, len(symbols))
+        text = symbols[rest] + text
+    return text
 
 
 def _kind(item: Item) -> str:
