@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +59,19 @@ def private_folders(state: Path) -> dict[str, str]:
 
 def fetch(strict: bool) -> int:
     """Fetch the local model. Without it everything works on the demo model, so only ``strict`` fails."""
-    failed = subprocess.run([sys.executable, "-m", "mmsp_nb.local", "fetch"]).returncode
-    if failed and not strict:
-        print("mmsp_nb: there is no local model; the demo model takes its place", flush=True)
-    return failed if strict else 0
+    from mmsp_nb.local import weights
+    from mmsp_nb.local.errors import LocalModelError
+
+    try:
+        if find_spec("xllamacpp") is None:
+            raise LocalModelError("there is no runtime of the local model for this machine")
+        if weights.find() is None:
+            say("fetching the local model (93 MB, once)")
+            weights.fetch()
+    except LocalModelError as error:
+        say(f"{error}{'' if strict else ' (the demo model takes its place)'}")
+        return 1 if strict else 0
+    return 0
 
 
 def lab(notebook: Path) -> int:
@@ -77,7 +86,7 @@ def lab(notebook: Path) -> int:
     command += [f"--LabApp.default_url=/lab/tree/{notebook.as_posix()}", "--LanguageServerManager.autodetect=False"]
     if not has_display():
         command.append("--no-browser")
-        print("mmsp_nb: no display here: open the address with the token that JupyterLab prints below", flush=True)
+        say("no display here: open the address with the token that JupyterLab prints below")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
     os.execv(sys.executable, command)
@@ -195,6 +204,10 @@ class Demo:
 
     def dim(self, text: str) -> str:
         return f"\033[2m{text}\033[0m" if self.color else text
+
+
+def say(text: str) -> None:
+    print(f"mmsp_nb: {text}", flush=True)
 
 
 def lines(text: str) -> enumerate[str]:
