@@ -1,0 +1,449 @@
+"""`Conversation`: a list of turns over a stateful client, to ask, look into, fork, undo and move to another model.
+
+The turns are the record. What the client holds as history follows from them, mended for the client's
+vendor, so that a conversation that was interrupted, cut off or moved can always go on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from decimal import Decimal
+from typing import Any
+
+from mmsp_nb import hosts, reprs
+from mmsp_nb.agent import Agent, Execute
+from mmsp_nb.answer import Answer
+from mmsp_nb.protocol import usage as tokens
+from mmsp_nb.protocol.copying import copy_item, copy_messages
+from mmsp_nb.protocol.errors import (
+    ConcurrentCallError,
+    InvalidMessageError,
+    UnsupportedContentError,
+    UnsupportedOperationError,
+    UnsupportedParameterError,
+)
+from mmsp_nb.protocol.items import UniMessage, UsageMetadata
+from mmsp_nb.protocol.repairs import RepairReport, Traits, repair
+from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
+from mmsp_nb.tools import ToolRegistry
+from mmsp_nb.turns import Recorder, Turn, join, merged
+
+__all__ = ["Answer", "Conversation", "Turn"]
+
+_REFUSED = (ConcurrentCallError, InvalidMessageError, UnsupportedContentError, UnsupportedParameterError)
+
+
+class Conversation:
+    """A conversation with a model that can use tools.
+
+    ::
+
+        chat = Conversation("claude-opus-5-5", tools=[get_weather], system="Be brief.")
+        answer = chat.ask("What's the weather in London and in Paris?")
+        answer.text, answer.calls[0].result, answer.cost
+
+    Args:
+        model: A model id; None takes what is there: a key in the environment, else the local model, else the demo.
+        tools: Functions, tools or names; or a `ToolRegistry`, which is then used live.
+        system: The system prompt.
+        client: A stateful client of the protocol to use instead of making one; its history is taken over.
+        config: Defaults for the config of every question.
+        max_turns: Requests that one question may make, each round of tool calls being one.
+        name: For people; shown in the repr.
+        client_options: For `AutoLLMClient`: ``api_key``, ``base_url``, ``client_type``, ``default_headers``,
+            ``transport``.
+
+    Attributes:
+        turns: The questions so far, as `Turn` objects, failed and interrupted ones included.
+        tools: The `ToolRegistry`; add to it at any time.
+        client: The client. Its history belongs to the conversation.
+        why: How the model was chosen when none was given, else None.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        tools: Tools | None = None,
+        system: str | None = None,
+        client: Any = None,
+        config: Mapping[str, Any] | None = None,
+        max_turns: int = 10,
+        name: str | None = None,
+        **client_options: Any,
+    ) -> None:
+        self.tools = registry_of(tools)
+        self.config: dict[str, Any] = dict(config or {})
+        if system is not None:
+            self.config["system_prompt"] = system
+        self.max_turns = max_turns
+        self.name = name
+        self.turns: list[Turn] = []
+        self.why: str | None = None
+        if client is not None and (model is not None or client_options):
+            raise TypeError("give either a client, or a model and options for one")
+        if client is None and model is None:
+            model, client_options = self._choose(client_options)
+        self._options = client_options
+        self._given = client is not None
+        self.client = client if client is not None else _make_client(model or "", client_options)
+        self._before: list[UniMessage] = self.client.get_history()
+        self._resets: list[tuple[list[Turn], list[UniMessage]]] = []
+        self._question: Question | None = None
+
+    # asking
+
+    def ask(
+        self,
+        prompt: Prompt = None,
+        *,
+        images: Iterable[Any] = (),
+        config: Mapping[str, Any] | None = None,
+        tools: Tools | None = None,
+        signal: Any = None,
+    ) -> Answer:
+        """Ask, run the tools the model asks for, and return the answer. Blocks; in a notebook cell it streams.
+
+        Works in scripts, terminals and cells, also when an event loop is running on this thread. A Ctrl-C (or the
+        notebook's stop) ends it at once; what had come so far is kept in ``turns[-1]``.
+
+        Args:
+            prompt: Text, or a list of texts, pictures and protocol items. None goes on where the last turn
+                stopped: it sends tool results at the limit of requests, or the prompt of a failed turn again.
+            images: Pictures beside the prompt: URLs, paths, bytes, PIL images, matplotlib figures.
+            config: Laid over the conversation's config for this question; None values remove a default.
+            tools: Instead of the conversation's tools for this question.
+            signal: An AbortSignal that can stop it.
+
+        Raises:
+            ConcurrentCallError: another question of this conversation is being answered.
+            InvalidMessageError, UnsupportedParameterError, UnsupportedContentError: nothing was sent, no turn is kept.
+            Exceptions of the client and the transport: the turn is kept as ``failed`` or ``partial``.
+        """
+        question = Question(prompt, images, config, tools, signal)
+        try:
+            shown = hosts.run(self, lambda execute: self._start(question, execute))
+        finally:
+            self._settle(question, None)
+        return _answer(question, shown)
+
+    async def ask_async(
+        self,
+        prompt: Prompt = None,
+        *,
+        images: Iterable[Any] = (),
+        config: Mapping[str, Any] | None = None,
+        tools: Tools | None = None,
+        signal: Any = None,
+    ) -> Answer:
+        """`ask` for async code: runs on the caller's event loop."""
+        question = Question(prompt, images, config, tools, signal)
+        try:
+            shown = await hosts.arun(self, lambda execute: self._start(question, execute))
+        finally:
+            self._settle(question, None)
+        return _answer(question, shown)
+
+    def stream(
+        self,
+        prompt: Prompt = None,
+        *,
+        images: Iterable[Any] = (),
+        config: Mapping[str, Any] | None = None,
+        tools: Tools | None = None,
+        signal: Any = None,
+        execute: Execute | None = None,
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """The events of `Agent.run` for a question, while the conversation keeps its books.
+
+        Nothing happens before the first step. When the ``end`` event is handed out, the turn is complete; an
+        iterator that is closed or dropped earlier leaves a partial turn. ``execute`` is how tools are run.
+        """
+        return self._start(Question(prompt, images, config, tools, signal), execute)
+
+    # looking
+
+    @property
+    def model(self) -> str:
+        """The model that answers the next question."""
+        return str(getattr(self.client, "model", None) or type(self.client).__name__)
+
+    @property
+    def messages(self) -> list[UniMessage]:
+        """A copy of the history that the next question builds on: what was answered, as it was said."""
+        return copy_messages(message for message, _ in join(self._finished(), self._before))
+
+    @property
+    def usage(self) -> UsageMetadata | None:
+        """Tokens of all turns together; None when none was reported."""
+        total: UsageMetadata | None = None
+        for turn in self.turns:
+            total = total if turn.usage is None else tokens.add(total, turn.usage)
+        return total
+
+    @property
+    def cost(self) -> Decimal | None:
+        """List price in US dollars of the turns whose price is known; None when that is none of them."""
+        costs = [turn.cost for turn in self.turns]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known, Decimal(0)) if known else None
+
+    @property
+    def system(self) -> str | None:
+        """The system prompt; may be set."""
+        return self.config.get("system_prompt")
+
+    @system.setter
+    def system(self, text: str | None) -> None:
+        self.config["system_prompt"] = text
+
+    @property
+    def running(self) -> bool:
+        """Whether a question is being answered."""
+        return self._question is not None and self._question.unfinished
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+    def __bool__(self) -> bool:
+        return True
+
+    # changing
+
+    def switch(self, model: str | None = None, *, client: Any = None, **client_options: Any) -> RepairReport:
+        """Go on with another model. The history stays, mended where the new vendor would refuse it.
+
+        Keys and URLs are never taken over from the old model. Returns what was mended, which is falsy when
+        nothing was; switching back brings the original back. When no client can be made for ``model``, nothing changes.
+        """
+        self._idle("switch the model")
+        if (model is None) == (client is None):
+            raise TypeError("switch() takes a model or a client")
+        if client is None:
+            if "transport" in self._options:
+                client_options.setdefault("transport", self._options["transport"])
+            client, self._given = _make_client(model or "", client_options), False
+        else:
+            self._given = True
+        self.client, self._options, self.why = client, client_options, None
+        return self._load_history()
+
+    def reset(self) -> None:
+        """Forget all turns. `undo` brings them back."""
+        self._idle("reset it")
+        if self.turns or self._before:
+            self._resets.append((self.turns, self._before))
+        self.turns, self._before = [], []
+        self._load_history()
+
+    def undo(self) -> list[Turn]:
+        """Take back the last turn, or a `reset` after which nothing was asked. Returns the turns concerned."""
+        self._idle("undo")
+        if self.turns:
+            concerned = [self.turns.pop()]
+        elif self._resets:
+            self.turns, self._before = self._resets.pop()
+            concerned = list(self.turns)
+        else:
+            raise UnsupportedOperationError("there is nothing to undo", operation="undo")
+        self._load_history()
+        return concerned
+
+    def fork(self, at: Turn | str | int | None = None, *, client: Any = None, name: str | None = None) -> Conversation:
+        """A conversation of its own that begins like this one.
+
+        Args:
+            at: The last turn to take over: a `Turn`, its id, or its index; None for all.
+            client: For the fork; needed only when this conversation was given a client that cannot be copied.
+            name: Its name; default the same.
+        """
+        turns = self._finished()[: self._position(at) + 1]
+        client = client if client is not None else self._sibling()
+        client.set_history([])
+        fork = Conversation(
+            client=client,
+            tools=ToolRegistry(*self.tools, lookup=self.tools.lookup),
+            config=copy_item(self.config),
+            max_turns=self.max_turns,
+            name=name or self.name,
+        )
+        fork._options, fork._given, fork.why = dict(self._options), self._given, self.why
+        fork.turns = [turn.copy() for turn in turns]
+        fork._before = copy_messages(self._before)
+        fork._load_history()
+        return fork
+
+    # showing
+
+    def __repr__(self) -> str:
+        return reprs.conversation_text(self._title(), self.turns)
+
+    def _repr_html_(self) -> str:
+        return reprs.conversation_html(self._title(), self.turns)
+
+    def _title(self) -> str:
+        count = f"{len(self.turns)} turn{'' if len(self.turns) == 1 else 's'}"
+        return f"Conversation{f' {self.name!r}' if self.name else ''} with {self.model}, {count}"
+
+    # one question
+
+    def _start(self, question: Question, execute: Execute | None) -> AsyncGenerator[dict[str, Any], None]:
+        stream = self._run(question, execute)
+        question.watch(stream)
+        return stream
+
+    async def _run(self, question: Question, execute: Execute | None) -> AsyncGenerator[dict[str, Any], None]:
+        await self._claim(question)
+        error: BaseException | None = None
+        try:
+            tools = self.tools if question.tools is None else question.tools
+            config = {**self.config, **question.config}
+            recorder, message = self._begin(question, tools, config)
+            agent = Agent(self.client, tools, max_turns=self.max_turns, config=config, execute=execute)
+            question.agent = agent
+            async with aclosing(agent.run(message, signal=question.signal)) as events:
+                async for event in events:
+                    recorder.add(event)
+                    yield event
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            self._settle(question, error)
+
+    async def _claim(self, question: Question) -> None:
+        while (before := self._question) is not None and not before.over:
+            if not before.unfinished:
+                await before.closed()
+                self._settle(before, None)
+                continue
+            raise ConcurrentCallError(
+                "this conversation is answering another question; wait for it, close its stream, or fork()",
+                client=type(self.client).__name__,
+            )
+        question.begin()
+        self._question = question
+
+    def _begin(self, question: Question, tools: ToolRegistry, config: Mapping[str, Any]) -> tuple[Recorder, UniMessage]:
+        """Make the turn; returns the message to send, which also carries what was left unsent before."""
+        last = self.turns[-1] if self.turns else None
+        turn = Turn(
+            model=self.model,
+            client_type=getattr(self.client, "client_type", None),
+            config=copy_item({k: v for k, v in config.items() if v is not None and k != "tools"}),
+            tools=tools.names(),
+            parent=None if last is None else last.id,
+            prices=_prices(self.client),
+        )
+        if question.prompt is not None:
+            own = user_message(question.prompt, question.images)
+        elif last is not None and last.pending is not None:
+            own = copy_item(last.pending)
+            turn.resumes = bool(last.history) and last.history[-1]["role"] == "user"
+        else:
+            raise InvalidMessageError("there is nothing to go on with: give a prompt")
+        turn.messages.append(own)
+        message: UniMessage = copy_item(own)
+        history = self.client.get_history()
+        if history and history[-1]["role"] == "user":
+            unsent = history.pop()
+            self.client.set_history(history)
+            message = unsent if turn.resumes else merged(unsent, message)
+        question.recorder = Recorder(turn)
+        self.turns.append(turn)
+        return question.recorder, message
+
+    def _settle(self, question: Question, error: BaseException | None) -> None:
+        """The question is over, in whatever way; does its work once."""
+        recorder, settled = question.recorder, question.over
+        question.over = True
+        if settled or recorder is None:
+            return
+        turn = recorder.turn
+        recorder.stop(error, None if question.agent is None else question.agent.pending)
+        if isinstance(error, _REFUSED) and turn.state == "failed":
+            self.turns.remove(turn)  # wrong in form: nothing was sent, and nothing is kept
+        if turn.state != "done" or turn.pending is not None:
+            self._load_history()
+
+    # history
+
+    def _finished(self) -> list[Turn]:
+        return [turn for turn in self.turns if turn.state != "running"]
+
+    def _load_history(self) -> RepairReport:
+        """Give the client the history that the turns leave, as its vendor takes it."""
+        vendor = getattr(self.client, "vendor", None)
+        own = getattr(self.client, "client_type", None)
+        joined = join(self._finished(), self._before)
+        foreign = {
+            index
+            for index, (message, turn) in enumerate(joined)
+            if message["role"] == "assistant" and turn is not None and turn.client_type != own
+        }
+        messages = [message for message, _ in joined]
+        mended, report = repair(messages, traits=getattr(vendor, "traits", None) or Traits(), foreign=foreign)
+        self.client.set_history(mended)
+        return report
+
+    def _idle(self, what: str) -> None:
+        if self.running:
+            raise ConcurrentCallError(
+                f"cannot {what} while a question is being answered", client=type(self.client).__name__
+            )
+        if self._question is not None:
+            self._settle(self._question, None)
+
+    def _position(self, at: Turn | str | int | None) -> int:
+        turns = self._finished()
+        if at is None:
+            return len(turns) - 1
+        if isinstance(at, int) and not isinstance(at, bool) and -len(turns) <= at < len(turns):
+            return at % len(turns)
+        for index, turn in enumerate(turns):
+            if at in (turn, turn.id):
+                return index
+        raise UnsupportedOperationError(
+            f"no turn {at!r} in this conversation, which has {len(turns)}", operation="fork"
+        )
+
+    def _sibling(self) -> Any:
+        """Another client for the same model."""
+        if not self._given:
+            return _make_client(self.model, self._options)
+        if hasattr(self.client, "sibling"):
+            return self.client.sibling()
+        raise UnsupportedOperationError(
+            "this conversation was given a client, and a fork needs one of its own: fork(client=...)", operation="fork"
+        )
+
+    def _choose(self, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        from mmsp_nb.local import choose
+
+        choice = choose(os.environ)
+        self.why = choice.why
+        return choice.model, {"client_type": choice.client_type, **options}
+
+
+def _answer(question: Question, shown: bool) -> Answer:
+    if question.turn is None:
+        raise UnsupportedOperationError("the host has not consumed the stream", operation="ask")
+    return Answer(question.turn, shown=shown)
+
+
+def _make_client(model: str, options: Mapping[str, Any]) -> Any:
+    from mmsp_nb.client import AutoLLMClient
+
+    return AutoLLMClient(model, **options)
+
+
+def _prices(client: Any) -> dict[str, Any] | None:
+    from mmsp_nb.providers import catalog
+
+    model, base_url = getattr(client, "model", None), getattr(client, "base_url", None)
+    if not isinstance(model, str):
+        return None
+    found = catalog.find(model, base_url) if isinstance(base_url, str) else None
+    return None if found is None else found.pricing("USD")

@@ -1,0 +1,108 @@
+"""`Question`: one question on its way through a conversation; and what a prompt may be made of."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import weakref
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from mmsp_nb import media
+from mmsp_nb.agent import Agent
+from mmsp_nb.protocol.copying import copy_item
+from mmsp_nb.protocol.errors import InvalidMessageError
+from mmsp_nb.protocol.history import now_ms
+from mmsp_nb.protocol.items import Item, UniMessage
+from mmsp_nb.tools import Tool, ToolRegistry
+from mmsp_nb.turns import Recorder, Turn
+
+__all__ = ["Prompt", "Question", "Tools", "registry_of", "user_message"]
+
+Tools = ToolRegistry | Callable[..., Any] | Tool | str | Iterable[Callable[..., Any] | Tool | str]
+Prompt = str | Sequence[Any] | None
+
+CLOSING = 2.0
+"""Seconds that an abandoned question has to close its connection."""
+
+
+class Question:
+    """What was asked, and how far it is. ``prompt`` is None to go on with what is pending."""
+
+    def __init__(
+        self, prompt: Any, images: Any, config: Mapping[str, Any] | None, tools: Tools | None, signal: Any
+    ) -> None:
+        self.images = _several(images)
+        self.prompt = "" if prompt is None and self.images else prompt
+        self.config = dict(config or {})
+        self.tools = None if tools is None else registry_of(tools)
+        self.signal = signal
+        self.recorder: Recorder | None = None
+        self.agent: Agent | None = None
+        self.over = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stream: Callable[[], Any] = lambda: None
+
+    def watch(self, stream: AsyncGenerator[Any, None]) -> None:
+        """Know the iterator, weakly: one that nobody keeps any more was abandoned."""
+        self._stream = weakref.ref(stream)
+
+    def begin(self) -> None:
+        """The first step, on the running loop."""
+        self._loop = asyncio.get_running_loop()
+
+    async def closed(self) -> None:
+        """Wait until an abandoned iterator was closed by its loop, which then releases the client; not for ever."""
+        deadline = time.monotonic() + CLOSING
+        while not self.over and self._loop is not None and self._loop.is_running() and time.monotonic() < deadline:
+            await asyncio.sleep(0 if self._loop is asyncio.get_running_loop() else 0.01)
+
+    @property
+    def turn(self) -> Turn | None:
+        return None if self.recorder is None else self.recorder.turn
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether somebody may still read it to its end."""
+        if self.over or self._stream() is None:
+            return False
+        return self._loop is not None and not self._loop.is_closed()
+
+
+def registry_of(tools: Tools | None) -> ToolRegistry:
+    """``tools`` as a registry: a registry itself, one function, tool or name, several, or None for none."""
+    if isinstance(tools, ToolRegistry):
+        return tools
+    if tools is None:
+        return ToolRegistry()
+    if isinstance(tools, str | Tool) or callable(tools):
+        return ToolRegistry(tools)
+    return ToolRegistry(*tools)
+
+
+def user_message(prompt: Any, images: Iterable[Any] = ()) -> UniMessage:
+    """The message for a prompt: text, or a list of texts, pictures, protocol items and messages.
+
+    Raises InvalidMessageError for what cannot be one.
+    """
+    items: list[Item] = [_picture(image) for image in images]
+    for part in prompt if isinstance(prompt, list | tuple) else [prompt]:
+        if isinstance(part, str):
+            if part.strip():
+                items.append({"type": "text.done", "text": part})
+        elif isinstance(part, Mapping):
+            items += copy_item(part["content_items"] if "content_items" in part else [dict(part)])
+        else:
+            items.append(_picture(part))
+    if not items:
+        raise InvalidMessageError("the prompt is empty", message_index=0)
+    return {"role": "user", "content_items": items, "created_at": now_ms()}
+
+
+def _picture(image: Any) -> Item:
+    return {"type": "image_url.done", "image_url": media.image_url(image)}
+
+
+def _several(images: Any) -> list[Any]:
+    """``images`` as a list, also when one was given by itself."""
+    return list(images) if isinstance(images, list | tuple | set) or hasattr(images, "__next__") else [images]

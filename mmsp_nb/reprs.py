@@ -1,0 +1,143 @@
+"""Turns as static text and HTML: bounded, escaped, without times and ids, so that a notebook can be compared.
+
+What a model or a tool wrote is only ever text here: it is escaped, and key-shaped text is hidden.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from mmsp_nb.masking import mask_keys
+from mmsp_nb.protocol.items import Item, UniMessage
+from mmsp_nb.turns import Turn
+
+__all__ = ["answer_html", "answer_text", "conversation_html", "conversation_text"]
+
+TURNS = 20
+"""So many turns, the last ones, are shown of a conversation."""
+
+ITEM = 2_000
+"""Characters shown of one item in HTML; in text a line."""
+
+TOTAL = 40_000
+"""Characters of HTML for the items of a conversation; earlier turns beyond it are shown by their prompt alone."""
+
+ANSWER = 20_000
+"""Characters shown of an answer."""
+
+LINE = 100
+
+_PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.2em 0"
+
+
+def conversation_text(title: str, turns: Sequence[Turn]) -> str:
+    """A conversation in a few lines: a title, then a line for each item of the last turns."""
+    lines = [title]
+    if len(turns) > TURNS:
+        lines.append(f"  ... {len(turns) - TURNS} earlier turns")
+    for turn in turns[-TURNS:]:
+        lines += [f"  {label}: {_line(text)}" for label, text in _items(turn)]
+        if note := _note(turn):
+            lines.append(f"  [{note}]")
+    return "\n".join(lines)
+
+
+def conversation_html(title: str, turns: Sequence[Turn]) -> str:
+    """A conversation as nested ``<details>``, the last turn open."""
+    shown: list[str] = []
+    budget = TOTAL
+    for turn in reversed(turns[-TURNS:]):
+        body = ""
+        for label, text in _items(turn):
+            if budget <= 0:
+                body += "<div><i>more is not shown</i></div>"
+                break
+            block = f"<div><b>{escape(label)}</b>{_block(text, ITEM)}</div>"
+            budget -= len(block)
+            body += block
+        if note := _note(turn):
+            body += f"<div><i>{escape(note)}</i></div>"
+        summary = escape(_line(turn.prompt) or "(continued)")
+        state = "" if shown else " open"
+        shown.append(f"<details{state}><summary>{summary}</summary>{body}</details>")
+    more = f"<div><i>{len(turns) - TURNS} earlier turns</i></div>" if len(turns) > TURNS else ""
+    head = f"<div><b>{escape(mask_keys(title))}</b></div>{more}"
+    return f'<div class="mmsp-conversation">{head}{"".join(reversed(shown))}</div>'
+
+
+def answer_text(turn: Turn) -> str:
+    """The text of an answer, bounded, with a note when it is not complete."""
+    text = _bounded(turn.text, ANSWER)
+    note = _note(turn)
+    return f"{text}\n[{note}]".lstrip("\n") if note else text
+
+
+def answer_html(turn: Turn) -> str:
+    """The text of an answer, escaped, with a note when it is not complete."""
+    note = f"<div><i>{escape(_note(turn))}</i></div>" if _note(turn) else ""
+    return f'<div class="mmsp-answer">{_block(turn.text, ANSWER)}{note}</div>'
+
+
+def _block(text: str, limit: int) -> str:
+    return f'<div style="{_PRE}">{escape(_bounded(text, limit))}</div>'
+
+
+def _items(turn: Turn) -> Iterator[tuple[str, str]]:
+    for message in turn.messages:
+        yield from _labelled(message, turn.model)
+
+
+def _labelled(message: UniMessage, model: str) -> Iterable[tuple[str, str]]:
+    who = "you" if message["role"] == "user" else model
+    for item in message["content_items"]:
+        kind = item["type"].partition(".")[0]
+        if kind == "text":
+            yield who, item["text"]
+        elif kind == "thinking":
+            if item["thinking"].strip():
+                yield f"{who} (thinking)", item["thinking"]
+        elif kind == "tool_call":
+            yield f"{who} (call)", f"{item['name']}({_arguments(item['arguments'])})"
+        elif kind == "tool_result":
+            images = f" [{len(item['images'])} images]" if item.get("images") else ""
+            yield "result", item["text"] + images
+        else:
+            yield who, _other(kind, item)
+
+
+def _other(kind: str, item: Item) -> str:
+    if kind == "image_url":
+        url = item["image_url"]
+        return f"[image {url}]" if url[:5].lower() != "data:" else f"[image, {len(url):,} characters]"
+    if kind == "embedding":
+        return f"[embedding of {len(item['embedding']):,} numbers]"
+    return f"[{item['mime_type']}, {len(item['data']):,} bytes]"
+
+
+def _arguments(arguments: dict[str, Any]) -> str:
+    written = ((name, json.dumps(value, ensure_ascii=False, default=repr)) for name, value in arguments.items())
+    return ", ".join(f"{name}={value}" for name, value in written)
+
+
+def _note(turn: Turn) -> str:
+    """What is not usual about a turn, in a few words; empty for one that was answered."""
+    if turn.state == "running":
+        return "running"
+    if turn.error is not None:
+        return _line(f"{turn.state}: {type(turn.error).__name__}: {turn.error}")
+    if turn.state == "partial":
+        return "interrupted"
+    return "stopped at the limit of requests" if turn.reason == "max_turns" else ""
+
+
+def _line(text: str) -> str:
+    return _bounded(" ".join(text[: 10 * LINE].split()), LINE)
+
+
+def _bounded(text: str, limit: int) -> str:
+    """The beginning of ``text``, with key-shaped text hidden, also where the cut goes through it."""
+    shown = mask_keys(text[: limit + 300])
+    return shown if len(shown) <= limit else f"{shown[:limit]}..."
