@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from mmsp_nb.protocol.repairs import Traits
+from mmsp_nb.providers.traits import TRAITS
+
 __all__ = ["ALIASES", "FAMILIES", "JSON_HEADERS", "VENDORS", "ByModel", "Vendor", "bedrock", "vertex"]
 
 JSON_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -62,6 +65,11 @@ class Vendor:
         """The vendor's rule ``key`` for this model id."""
         value = self.rules.get(key, default)
         return value(model) if isinstance(value, ByModel) else value
+
+    @property
+    def traits(self) -> Traits:
+        """What a history must be like to be sent here, for `repair`."""
+        return TRAITS.get(self.name, Traits())
 
 
 # Thinking levels -----------------------------------------------------------------------------------
