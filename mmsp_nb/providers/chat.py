@@ -246,7 +246,7 @@ class ChatDecoder:
             call.name = name
             out.append(call.opening())
         elif call.name and arguments:
-            out.append(call_delta("", arguments, "", call.key))
+            out.append(call_delta("", arguments, call_id, call.key))
 
     def _find(self, call_id: str | None, index: Any, name: str, arguments: str) -> _Call | None:
         """The call that a piece continues, or None when it begins one."""

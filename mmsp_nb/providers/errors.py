@@ -37,7 +37,7 @@ _CODES_BY_STATUS = {
 _STATUS = {code: status for status, codes in _CODES_BY_STATUS.items() for code in codes.split()}
 
 _CODE_KEYS = ("code", "type", "status", "__type", "status_code")
-_MESSAGE_KEYS = ("message", "msg", "Message", "status_msg", "detail", "error_description", "error")
+_MESSAGE_KEYS = ("message", "msg", "Message", "status_msg", "detail", "error_description")
 _WRAPPERS = ("error", "errors", "base_resp", "response")
 
 
@@ -101,6 +101,7 @@ def _details(payload: Any, nested: bool = False) -> tuple[str | None, str]:
     words = [word for word in words if word and word != "error"]
     code = next((word for word in words if not word.lstrip("-").isdigit()), words[0] if words else None)
     texts = [row[key] for row in layers for key in _MESSAGE_KEYS if row.get(key)]
+    texts += [row["error"] for row in layers if isinstance(row.get("error"), str)]
     message = next((text for text in texts if isinstance(text, str)), None)
     if message is None:
         message = json.dumps(texts[0], ensure_ascii=False, default=repr) if texts else ""

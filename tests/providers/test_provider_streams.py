@@ -1,0 +1,631 @@
+"""What the streams of the vendors become, with their vices."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import provider_recordings as recorded
+import pytest
+from provider_helpers import answer, attributes, decode, route
+from provider_recordings import (
+    added,
+    call_item,
+    calls,
+    candidate,
+    chunk,
+    completed,
+    delta,
+    done,
+    ended,
+    grown,
+    interaction,
+    piece,
+    start,
+    step,
+    step_delta,
+    tool_use,
+)
+
+from mmsp_nb.protocol.errors import (
+    EmptyResponseError,
+    IncompleteStreamError,
+    MMSPError,
+    ProviderStreamError,
+    StreamProtocolError,
+    UnknownEventError,
+)
+from mmsp_nb.providers import messages
+from mmsp_nb.providers.vendors import VENDORS, bedrock
+
+SIGNED = {"signature": "c2ln"}
+
+
+def text(value: str, **fidelity: Any) -> dict:
+    return {"type": "text.done", "text": value, **({"fidelity": fidelity} if fidelity else {})}
+
+
+def thinking(value: str, **fidelity: Any) -> dict:
+    return {"type": "thinking.done", "thinking": value, **({"fidelity": fidelity} if fidelity else {})}
+
+
+def call(name: str, call_id: str, **arguments: Any) -> dict:
+    return {"type": "tool_call.done", "name": name, "arguments": arguments, "tool_call_id": call_id}
+
+
+def picture(data: bytes, mime: str, kind: str = "inline_data", **fidelity: Any) -> dict:
+    item = {"type": f"{kind}.done", "data": data, "mime_type": mime}
+    return {**item, **({"fidelity": fidelity} if fidelity else {})}
+
+
+def counts(cached: int | None, prompt: int | None, thoughts: int | None, response: int | None) -> dict:
+    names = ("cached_tokens", "prompt_tokens", "thoughts_tokens", "response_tokens")
+    return dict(zip(names, (cached, prompt, thoughts, response), strict=True))
+
+
+FULL = counts(10, 20, 5, 7)
+FEW = counts(None, 3, None, 2)
+
+CHAT = {
+    "text": ([text("Ebb until 14:20.")], "stop", FULL),
+    "llama.cpp": ([text("Hello")], "stop", counts(0, 37, None, 12)),
+    "vllm text with the finish reason": ([text("Hi!")], "stop", FEW),
+    "reasoning_content": (
+        [thinking("Need a table.", reasoning_field="reasoning_content"), text("Ebb")],
+        "length",
+        FULL,
+    ),
+    "reasoning": ([thinking("Hm", reasoning_field="reasoning"), text("Ebb")], "stop", FULL),
+    "both reasoning fields": ([thinking("Hm"), text("Ebb")], "stop", FULL),
+    "reasoning details": (
+        [thinking("Hm ok", encrypted_content="ENC", format="x-v1", reasoning_id="rs_1"), text("Ebb")],
+        "stop",
+        FULL,
+    ),
+    "call in pieces": ([call("tide_table", "t-1", port="Brest")], "tool_call", FEW),
+    "two calls, one after the other": (
+        [call("tide_table", "t-1", port="Brest"), call("tide_table", "t-2", port="Dover")],
+        "tool_call",
+        FEW,
+    ),
+    "text, then a whole call": ([text("Let me look."), call("tide_table", "t-1", port="Brést")], "tool_call", FEW),
+}
+
+
+def check(client_type: str, events: Any, expected: tuple) -> None:
+    items, reason, usage = expected
+    assert answer(client_type, events) == {"content_items": items, "finish_reason": reason, "usage_metadata": usage}
+
+
+@pytest.mark.parametrize("name", recorded.CHAT)
+def test_chat_streams(name: str) -> None:
+    check("openai-chat", recorded.CHAT[name], CHAT[name])
+    check("openai-chat-vllm-adapter", recorded.CHAT[name], CHAT[name])
+    if name != "reasoning details":
+        check("zai-official", recorded.CHAT[name], CHAT[name])
+        check("moonshot-official", recorded.CHAT[name], CHAT[name])
+
+
+def test_chat_reasoning_details_are_read_where_they_are_replayed() -> None:
+    items = answer("moonshot-official", recorded.CHAT["reasoning details"])["content_items"]
+    assert items == [thinking("Hm", reasoning_field="reasoning"), text("Ebb")]
+
+
+@pytest.mark.parametrize("name", recorded.CHAT_VICES)
+def test_chat_calls_are_told_apart_however_they_are_sent(name: str) -> None:
+    found = answer("openai-chat", recorded.CHAT_VICES[name])
+    assert found["content_items"] == [call("tide", "t-1", port="Brest"), call("zone", "t-2", city="Paris")]
+    assert found["finish_reason"] == "tool_call"
+
+
+def test_chat_call_deltas_carry_the_identity_of_their_call() -> None:
+    raws = [
+        raw for raw in decode("openai-chat", recorded.CHAT_VICES["interleaved"]) if raw["type"] == "tool_call.delta"
+    ]
+    by_call: dict[str, str] = {}
+    for raw in raws:
+        by_call[raw["fidelity"]["item_id"]] = by_call.get(raw["fidelity"]["item_id"], "") + raw["arguments"]
+    assert list(by_call.values()) == ['{"port":"Brest"}', '{"city":"Paris"}']
+
+
+def test_chat_calls_without_ids_get_numbered_ones_where_the_vendor_allows_it() -> None:
+    events = [
+        calls(piece(0, '{"a":1}', "", "f")),
+        calls(piece(0, '{"a":2}', None, "f")),  # the first is complete, so the same name again is a second call
+        calls(piece(1, '{"a":', None, "f"), piece(1, "3}", None, "f")),
+        chunk({}, "tool_calls", usage={"prompt_tokens": 3, "completion_tokens": 2}),
+    ]
+    expected = [call("f", "call_0", a=1), call("f", "call_1", a=2), call("f", "call_2", a=3)]
+    assert answer("openai-chat", events)["content_items"] == expected
+    assert answer("openai-chat-vllm-adapter", events)["content_items"] == expected
+    with pytest.raises(StreamProtocolError):
+        answer("zai-official", events)
+
+
+def test_chat_call_that_never_gets_a_name_is_no_call() -> None:
+    with pytest.raises(StreamProtocolError):
+        answer("openai-chat", [calls(piece(0, "{}", "t-1")), chunk({}, "tool_calls"), recorded.CHAT_USAGE])
+
+
+def test_chat_tolerates_what_is_missing() -> None:
+    events: list[Any] = [
+        {},
+        {"choices": None},
+        {"choices": [], "prompt_filter_results": []},
+        {"choices": [{}]},
+        {"choices": [{"delta": None, "finish_reason": None}]},
+        {"choices": [{"delta": {"tool_calls": None, "content": None}}]},
+        calls({"index": 0}),
+        {"choices": [{"delta": {"content": [{"type": "text", "text": "E"}, "bb"]}}]},
+        {"choices": [{"finish_reason": "content_filter"}]},
+        {"usage": {"prompt_tokens": None, "completion_tokens": None, "prompt_tokens_details": None}},
+    ]
+    check("openai-chat", events, ([text("Ebb")], "stop", counts(None, None, None, None)))
+
+
+def test_chat_reads_usage_wherever_it_is_and_the_last_one_wins() -> None:
+    first = {"prompt_tokens": 1, "completion_tokens": 1}
+    inside = chunk({"content": "E"}, "odd")
+    inside["choices"][0]["usage"] = {"prompt_tokens": 9, "completion_tokens": 4}
+    events = [chunk({"content": "x"}, usage=first), inside]
+    check("openai-chat", events, ([text("xE")], "unknown", counts(None, 9, None, 4)))
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 9}}, counts(9, 5, None, None)),
+        ({"completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 9}}, counts(None, None, 9, 5)),
+        ({"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 9}}, counts(None, None, 9, 0)),
+    ],
+)
+def test_gateways_that_count_parts_outside_the_total_give_no_negative_tokens(usage: dict, expected: dict) -> None:
+    (raw,) = [raw for raw in decode("openai-chat", [{"usage": usage}]) if raw["type"] == "usage"]
+    assert raw == {"type": "usage", **expected}
+
+
+def test_refusals_are_text() -> None:
+    events = [chunk({"refusal": "I "}), chunk({"refusal": "won't."}), chunk({}, "stop"), recorded.CHAT_USAGE]
+    assert answer("openai-chat", events)["content_items"] == [text("I won't.")]
+    events = [
+        added(0, {"id": "msg_1", "type": "message"}),
+        grown("refusal", 0, "msg_1", "I won't."),
+        {"type": "response.refusal.done", "item_id": "msg_1", "refusal": "I won't."},
+        completed(),
+    ]
+    assert answer("openai-official", events)["content_items"] == [text("I won't.")]
+
+
+def test_second_encrypted_block_begins_an_item_of_its_own() -> None:
+    def block(data: str) -> dict:
+        return chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": data, "format": "f"}]})
+
+    events = [block("A"), block("A"), block("B"), chunk({"content": "x"}, "stop"), recorded.CHAT_USAGE]
+    assert answer("openai-chat", events)["content_items"] == [
+        thinking("", encrypted_content="A", format="f"),
+        thinking("", encrypted_content="B", format="f"),
+        text("x"),
+    ]
+
+
+# Responses ----------------------------------------------------------------------------------------------
+
+TWO_CALLS = [call("tide", "call_1", port="Brest"), call("tide", "call_2")]
+RESPONSES = {
+    "text": ([text("Ebb until.")], "stop"),
+    "phases": ([text("Looking.", phase="commentary"), text("Ebb.", phase="final_answer")], "length"),
+    "summary": ([thinking("Need a table.", channel="summary", encrypted_content="ENC"), text("Ebb.")], "stop"),
+    "encrypted only": ([thinking("", encrypted_content="ENC", format="f1"), text("Ebb.")], "stop"),
+    "reasoning text": ([thinking("Need it.", channel="content"), text("Ebb.")], "stop"),
+    "calls": (TWO_CALLS, "tool_call"),
+    "keepalive and tools that run there": ([text("Ebb.")], "stop"),
+}
+CONTENT_ONLY = RESPONSES | {
+    "phases": ([text("Looking."), text("Ebb.")], "length"),
+    "summary": ([text("Ebb.")], "stop"),
+    "encrypted only": ([text("Ebb.")], "stop"),
+    "reasoning text": ([thinking("Need it."), text("Ebb.")], "stop"),
+}
+
+
+@pytest.mark.parametrize("name", recorded.RESPONSES)
+def test_responses_streams(name: str) -> None:
+    events = recorded.RESPONSES[name]
+    check("openai-official", events, (*RESPONSES[name], FULL))
+    items, reason = RESPONSES[name]
+    plain = [thinking("Need it."), text("Ebb.")] if name == "reasoning text" else items
+    check("openai-responses", events, (plain, reason, FULL))
+    check("deepseek-official", events, (*CONTENT_ONLY[name], FULL))
+    check("minimax-official", events, (*CONTENT_ONLY[name], FULL))
+
+
+def bare(event: dict[str, Any]) -> dict[str, Any]:
+    """An event as some local servers send it: without ids, indices and sequence numbers."""
+    return {key: value for key, value in event.items() if key not in ("item_id", "output_index", "content_index")}
+
+
+def test_responses_without_ids_and_indices() -> None:
+    for name in ("text", "summary", "reasoning text", "calls"):
+        events = [bare(event) for event in recorded.RESPONSES[name]]
+        check("openai-official", events, (*RESPONSES[name], FULL))
+    nameless = [{**event, "item": {**event["item"], "id": None}} if "item" in event else event for event in events]
+    check("openai-official", nameless, (*RESPONSES["calls"], FULL))
+
+
+def test_responses_interleaved_calls_are_told_apart_by_item_or_output_index() -> None:
+    def events(by: str) -> list:
+        def grow(number: int, text: str) -> dict:
+            whole = grown("function_call_arguments", number, f"fc_{number}", text)
+            return {key: value for key, value in whole.items() if key in ("type", "delta", by)}
+
+        opened = [added(number, call_item(number)) for number in (1, 2)]
+        return [*opened, grow(2, '{"b":'), grow(1, '{"a":1}'), grow(2, "2}"), completed()]
+
+    for by in ("item_id", "output_index"):
+        found = answer("openai-official", events(by))["content_items"]
+        assert found == [call("tide", "call_1", a=1), call("tide", "call_2", b=2)]
+
+
+def test_responses_arguments_are_read_once_wherever_they_come() -> None:
+    whole = '{"a":1}'
+    ways = [
+        [added(0, call_item(1, whole)), done(0, call_item(1, whole))],
+        [
+            added(0, call_item(1)),
+            {"type": "response.function_call_arguments.done", "item_id": "fc_1", "arguments": whole},
+        ],
+        [added(0, call_item(1)), done(0, call_item(1, whole))],
+        [done(0, call_item(1, whole))],
+        [done(0, {**call_item(1), "arguments": {"a": 1}})],
+        [grown("function_call_arguments", 0, "fc_1", whole), done(0, call_item(1, whole))],
+    ]
+    for events in ways:
+        assert answer("openai-official", [*events, completed()])["content_items"] == [call("tide", "call_1", a=1)]
+    nothing = {**call_item(1), "arguments": None}
+    assert answer("minimax-official", [done(0, nothing), completed()])["content_items"] == [call("tide", "call_1")]
+
+
+def test_late_signature_of_a_reasoning_item_does_not_split_the_text() -> None:
+    late = done(0, {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "ENC"})
+    events = [
+        added(0, {"id": "rs_1", "type": "reasoning"}),
+        grown("reasoning_summary_text", 0, "rs_1", "Hm"),
+        added(1, {"id": "msg_1", "type": "message"}),
+        grown("output_text", 1, "msg_1", "Ebb "),
+        late,
+        grown("output_text", 1, "msg_1", "until."),
+        completed(),
+    ]
+    assert answer("openai-official", events)["content_items"] == [thinking("Hm"), text("Ebb until.")]
+    nameless = [bare(event) for event in events]
+    nameless = [{**e, "item": {**e["item"], "id": None}} if "item" in e else e for e in nameless]
+    assert answer("openai-official", nameless)["content_items"] == [thinking("Hm"), text("Ebb until.")]
+
+
+def test_responses_usage_and_status_may_lack_parts() -> None:
+    usage = {"input_tokens": 3, "output_tokens": 2, "input_tokens_details": None}
+    events = [grown("output_text", 0, "m", "Ebb")]
+    check("openai-official", [*events, completed(usage=usage)], ([text("Ebb")], "stop", FEW))
+    check("openai-official", [*events, completed("cancelled", usage)], ([text("Ebb")], "unknown", FEW))
+    with pytest.raises(IncompleteStreamError) as caught:
+        answer("openai-official", [*events, {"type": "response.completed", "response": {"usage": None}}])
+    assert caught.value.missing == ("usage_metadata", "finish_reason")
+    with pytest.raises(EmptyResponseError):
+        answer("openai-official", [completed()])
+
+
+# Messages -----------------------------------------------------------------------------------------------
+
+REDACTED = thinking("_REDACTED_THINKING", signature="UkVE")
+MESSAGES = {
+    "text": ([text("Ebb until.")], "stop"),
+    "thinking and a call": (
+        [thinking("Need it.", **SIGNED), text("Looking."), call("tide", "toolu_1", port="Brest")],
+        "tool_call",
+    ),
+    "withheld thinking": ([thinking("", **SIGNED), REDACTED, text("Ebb.")], "length"),
+    "details of usage": ([text("Ebb.")], "unknown"),
+}
+
+
+@pytest.mark.parametrize("name", recorded.MESSAGES)
+def test_messages_streams(name: str) -> None:
+    check("anthropic-official", recorded.MESSAGES[name], (*MESSAGES[name], counts(10, 24, None, 12)))
+    usage = counts(1, 5, 7, 5) if name == "details of usage" else counts(10, 24, None, 12)
+    check("ant-messages", recorded.MESSAGES[name], (*MESSAGES[name], usage))
+
+
+def test_messages_vices() -> None:
+    def items(name: str) -> list:
+        return answer("ant-messages", recorded.MESSAGES_VICES[name])["content_items"]
+
+    both = [call("tide", "toolu_1", port="Brest"), call("zone", "toolu_2", city="Paris")]
+    assert items("server tools") == [text("Ebb.")]
+    assert items("whole input at the start") == both
+    assert items("interleaved blocks") == both
+
+
+def test_messages_input_at_the_start_counts_only_when_no_pieces_follow() -> None:
+    events = [
+        start(0, tool_use(1, port="old")),
+        delta(0, "input_json_delta", partial_json=""),
+        delta(0, "input_json_delta", partial_json='{"port":"new"}'),
+        start(1, tool_use(2, port="kept")),
+        delta(1, "input_json_delta", partial_json=""),
+        *ended("tool_use"),
+    ]
+    assert answer("ant-messages", events)["content_items"] == [
+        call("tide", "toolu_1", port="new"),
+        call("tide", "toolu_2", port="kept"),
+    ]
+
+
+def test_messages_takes_the_type_from_the_event_name_and_tolerates_what_is_missing() -> None:
+    decoder = messages.decoder(VENDORS["ant-messages"], "m")
+    nameless = {"index": 0, "delta": {"type": "text_delta", "text": "x"}}
+    assert decoder.decode(nameless, "content_block_delta")[0]["text"] == "x"
+    for event in [
+        {"type": "message_start"},
+        {"type": "content_block_delta"},
+        {"type": "content_block_start"},
+        {"type": "message_delta"},
+    ]:
+        assert list(decoder.decode(event)) == []
+    (usage,) = decoder.decode({"type": "message_start", "message": {"usage": {"input_tokens": None}}})
+    assert usage["prompt_tokens"] is None
+
+
+def bedrock_answer(*events: Any) -> list:
+    decoder = messages.decoder(bedrock("us-east-1"), "m")
+    wrapped = [{"bytes": base64.b64encode(json.dumps(event).encode()).decode(), "p": "abc"} for event in events]
+    return [raw for event in wrapped for raw in decoder.decode(event, "chunk")]
+
+
+def test_bedrock_unwraps_the_events_and_reads_its_exceptions() -> None:
+    plain = [raw for event in recorded.MESSAGES["text"] for raw in messages.decoder(bedrock("x"), "m").decode(event)]
+    assert bedrock_answer(*recorded.MESSAGES["text"]) == plain
+    with pytest.raises(ProviderStreamError) as caught:
+        messages.decoder(bedrock("x"), "m").decode({"message": "Too many requests"}, "throttlingException")
+    error = {"client": "AnthropicOfficialClient", "code": "throttlingException", "status": 429}
+    assert (str(caught.value), attributes(caught.value)) == ("Too many requests", error)
+
+
+# Google -------------------------------------------------------------------------------------------------
+
+NOTHING = counts(None, None, None, None)
+SOUND = "audio/l16; rate=24000; channels=1"
+INTERACTIONS = {
+    "text": ([text("Ebb until.")], "stop", FULL),
+    "thoughts and calls": (
+        [thinking("Need it.", **SIGNED), call("tide", "c1", port="Brest"), call("tide", "c2", port="Dover")],
+        "tool_call",
+        FULL,
+    ),
+    "pictures": (
+        [
+            picture(b"\0\1\2", "image/png", "inline_thinking"),
+            picture(b"\xfb\xff\xbf", "image/webp", **SIGNED),
+            picture(b"\0\0\0", "image/jpeg"),
+        ],
+        "length",
+        NOTHING,
+    ),
+    "sound": ([picture(b"\0\1\2\3\4\5", SOUND)], "stop", NOTHING),
+    "odd audio": ([picture(b"\0\1\2", "audio/l16; rate=None; channels=None")], "unknown", NOTHING),
+}
+
+
+@pytest.mark.parametrize("name", recorded.INTERACTIONS)
+def test_interactions_streams(name: str) -> None:
+    check("google-official", recorded.INTERACTIONS[name], INTERACTIONS[name])
+
+
+def test_interactions_skips_steps_and_deltas_that_it_does_not_know() -> None:
+    events = [
+        step(0, {"type": "google_search_call", "id": "g1", "arguments": {"queries": ["tide"]}}),
+        step_delta(0, "google_search_call", arguments={"queries": ["tide"]}),
+        step_delta(0, "arguments_delta", arguments='{"queries"'),
+        {"event_type": "interaction.of.the.future"},
+        {"event_type": "error"},
+        {"event_type": "step.delta", "index": 1},
+        step(1, {"type": "function_call", "name": "tide"}),
+        interaction("requires_action"),
+    ]
+    assert answer("google-official", events)["content_items"] == [call("tide", "tide")]
+
+
+GENERATE = {
+    "text": ([text("Ebb until.")], "stop"),
+    "thoughts and calls": (
+        [
+            thinking("Need it."),
+            {**call("tide", "c1", port="Brest"), "fidelity": {"signature": "+/8="}},
+            call("zone", "zone"),
+        ],
+        "tool_call",
+    ),
+    "signature at the end": ([text("Ebb.", **SIGNED)], "length"),
+    "pictures": (
+        [
+            picture(b"\0\1\2", "image/png", "inline_thinking"),
+            picture(b"\0\0\0", "image/png", **SIGNED),
+            text("Here."),
+        ],
+        "unknown",
+    ),
+    "sound": ([picture(b"\0\1\2\3\4\5", "audio/L16;codec=pcm;rate=24000")], "stop"),
+    "parts that mean nothing here": ([text("One.")], "stop"),
+}
+
+
+@pytest.mark.parametrize("name", recorded.GENERATE)
+def test_generate_content_streams(name: str) -> None:
+    check("google-genai", recorded.GENERATE[name], (*GENERATE[name], FULL))
+
+
+def test_generate_content_second_signed_text_begins_an_item_of_its_own() -> None:
+    events = [
+        candidate({"text": "a", "thoughtSignature": "QUFB"}),
+        candidate({"text": "b"}),
+        candidate({"text": "c", "thoughtSignature": "QkJC"}, finish="STOP", usage=recorded.GENERATE_USAGE),
+    ]
+    items = answer("google-genai", events)["content_items"]
+    assert items == [text("ab", signature="QUFB"), text("c", signature="QkJC")]
+
+
+def test_generate_content_tolerates_what_is_missing() -> None:
+    events: list[Any] = [
+        {},
+        {"candidates": []},
+        {"candidates": [{}]},
+        {"candidates": [{"content": {"role": "model"}}], "usageMetadata": {"totalTokenCount": 3}},
+        candidate({"text": ""}, {"text": "", "thought": True}),
+        candidate({"inlineData": {"data": "AAAA"}}, finish="STOP", usage=recorded.GENERATE_USAGE),
+    ]
+    check("google-genai", events, ([picture(b"\0\0\0", "application/octet-stream")], "stop", FULL))
+    with pytest.raises(IncompleteStreamError):
+        answer(
+            "google-genai", [{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": recorded.GENERATE_USAGE}]
+        )
+
+
+def test_binary_data_that_is_no_base64_is_reported() -> None:
+    for client_type, event in [
+        ("google-genai", candidate({"inlineData": {"data": "%%%"}})),
+        ("google-official", step_delta(0, "image", data="%%%")),
+    ]:
+        with pytest.raises(MMSPError, match="no base64"):
+            decode(client_type, [event])
+
+
+# Errors and unknown events ------------------------------------------------------------------------------
+
+STREAMING = [name for name in VENDORS if name not in ("openai-embedding", "mmsp")]
+ERRORS: list[tuple[Any, str | None, int | None, str]] = [
+    ({"error": {"code": 500, "message": "boom", "type": "server_error"}}, "server_error", 500, "boom"),
+    ({"error": {"code": "429", "message": "slow down"}}, "429", 429, "slow down"),
+    ({"error": {"code": 503, "message": "m", "status": "UNAVAILABLE"}}, "UNAVAILABLE", 503, "m"),
+    ({"error": "out of memory"}, None, None, "out of memory"),
+    ({"error": {"message": {"detail": "deep"}}}, None, None, '{"detail": "deep"}'),
+    ({"error": {"error": {"type": "overloaded_error", "message": "busy"}}}, "overloaded_error", 529, "busy"),
+    (
+        {"error": {"code": 502, "message": '{"error": {"code": "rate_limit_exceeded", "message": "in"}}'}},
+        "rate_limit_exceeded",
+        429,
+        "in",
+    ),
+    ({"error": {"code": 502}}, "502", 502, "unknown error (502)"),
+]
+
+
+@pytest.mark.parametrize("client_type", STREAMING)
+@pytest.mark.parametrize(("event", "code", "status", "message"), ERRORS)
+def test_error_in_a_stream_is_raised_by_every_dialect(
+    client_type: str, event: Any, code: str | None, status: int | None, message: str
+) -> None:
+    with pytest.raises(ProviderStreamError) as caught:
+        decode(client_type, [event])
+    found = caught.value
+    assert (found.code, found.status, str(found), found.client) == (code, status, message, VENDORS[client_type].client)
+    assert isinstance(found, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("client_type", "event", "code", "status"),
+    [
+        (
+            "anthropic-official",
+            {"type": "error", "error": {"type": "overloaded_error", "message": "m"}},
+            "overloaded_error",
+            529,
+        ),
+        (
+            "anthropic-official",
+            {"type": "error", "error": {"type": "rate_limit_error", "message": "m"}},
+            "rate_limit_error",
+            429,
+        ),
+        (
+            "openai-official",
+            {
+                "type": "response.failed",
+                "response": {"status": "failed", "error": {"code": "server_error", "message": "m"}},
+            },
+            "server_error",
+            500,
+        ),
+        (
+            "openai-official",
+            {"type": "error", "code": "rate_limit_exceeded", "message": "m", "param": None},
+            "rate_limit_exceeded",
+            429,
+        ),
+        (
+            "openai-chat",
+            {"choices": [{"delta": {"content": ""}, "finish_reason": "error"}], "error": {"code": 502, "message": "m"}},
+            "502",
+            502,
+        ),
+        (
+            "google-official",
+            {
+                "event_type": "error",
+                "error": {"code": "https://ai.google.dev/errors/resource_exhausted", "message": "m"},
+            },
+            "https://ai.google.dev/errors/resource_exhausted",
+            429,
+        ),
+    ],
+)
+def test_error_events_of_the_vendors(client_type: str, event: Any, code: str, status: int) -> None:
+    with pytest.raises(ProviderStreamError) as caught:
+        decode(client_type, [event])
+    assert (str(caught.value), caught.value.code, caught.value.status) == ("m", code, status)
+
+
+def test_failed_response_without_a_reason_still_fails() -> None:
+    with pytest.raises(ProviderStreamError, match="failed"):
+        decode("openai-official", [{"type": "response.failed", "response": {"status": "failed", "error": None}}])
+
+
+UNKNOWN: dict[str, Any] = {
+    "openai-official": {"type": "response.of.the.future", "x": "y" * 500},
+    "deepseek-official": grown("reasoning_summary_text", 0, "rs_1", "x"),
+    "anthropic-official": {"type": "message_of_the_future"},
+    "google-official": step_delta(0, "video", data=""),
+    "google-genai": candidate({"executableCode": {"code": "1"}}),
+}
+
+
+@pytest.mark.parametrize("client_type", UNKNOWN)
+def test_unknown_events_are_skipped_unless_debugging(client_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = UNKNOWN[client_type]
+    for value in (None, "", "0", "False", " off ", "no"):
+        if value is None:
+            monkeypatch.delenv("MMSP_DEBUG", raising=False)
+        else:
+            monkeypatch.setenv("MMSP_DEBUG", value)
+        assert all(raw["type"] in ("usage", "finish") for raw in decode(client_type, [event]))
+    monkeypatch.setenv("MMSP_DEBUG", "1")
+    with pytest.raises(UnknownEventError) as caught:
+        decode(client_type, [event])
+    assert caught.value.client == VENDORS[client_type].client
+    assert 0 < len(caught.value.event) <= 170
+
+
+@pytest.mark.parametrize("client_type", STREAMING)
+def test_known_events_raise_nothing_while_debugging(client_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMSP_DEBUG", "1")
+    by_dialect = {
+        "chat": recorded.CHAT,
+        "responses": recorded.RESPONSES,
+        "messages": recorded.MESSAGES,
+        "interactions": recorded.INTERACTIONS,
+        "generate_content": recorded.GENERATE,
+    }
+    skipped = {"keepalive and tools that run there", "parts that mean nothing here"}
+    if route(client_type).vendor.rules.get("thinking_from") == ("content",):
+        skipped.add("summary")
+    streams = by_dialect[VENDORS[client_type].dialect]
+    assert all(decode(client_type, events) for name, events in streams.items() if name not in skipped)
