@@ -27,6 +27,8 @@ from mmsp_nb.providers.errors import error_details
 from mmsp_nb.providers.mmsp import upstream_error
 from mmsp_nb.providers.routing import Route
 from mmsp_nb.relay import Relay
+from mmsp_nb.transport.aws import sign
+from mmsp_nb.transport.google_auth import ServiceAccount
 from mmsp_nb.transport.http import Response, Transport
 from mmsp_nb.transport.images import ImageFetcher
 from mmsp_nb.transport.wire import Headers, WireRequest
@@ -48,6 +50,7 @@ class Endpoint:
         self.images = ImageFetcher(handler=transport.custom_handler)
         self.relays = route.vendor.dialect == "mmsp"
         """Whether the other side speaks our protocol itself: then all checks are its business."""
+        self._account = ServiceAccount(route.api_key or "") if route.vendor.auth == "vertex" else None
         self._dialect: Dialect = importlib.import_module(f"mmsp_nb.providers.{route.vendor.dialect}")
 
     async def requests(
@@ -103,7 +106,9 @@ class Endpoint:
                 payload = {"error": payload} if payload.keys() & {"type", "message"} else json.dumps(payload)
             raise upstream_error(self.vendor.client, said["status"], payload, error.message) from None
 
-    def _open(self, request: Request, signal: AbortSignal | None) -> AbstractAsyncContextManager[Response]:
+    @asynccontextmanager
+    async def _open(self, request: Request, signal: AbortSignal | None) -> AsyncIterator[Response]:
+        client = self.vendor.client
         wire = WireRequest(
             request.method,
             self.route.url(request),
@@ -111,13 +116,15 @@ class Endpoint:
             b"" if request.body is None else encode(request.body),
             request.framing,
         )
-        return self.transport.open(
-            wire,
-            client=self.vendor.client,
-            signal=signal,
-            parse_error=error_details,
-            key_env=self.vendor.api_key_env,
-        )
+        if self._account is not None:
+            token = await self._account.token(self.transport, client=client, signal=signal)
+            wire.headers["Authorization"] = f"Bearer {token}"
+        elif self.vendor.auth == "aws":
+            sign(wire, self.route.api_key or "", region=self.vendor.rules["region"])
+        async with self.transport.open(
+            wire, client=client, signal=signal, parse_error=error_details, key_env=self.vendor.api_key_env
+        ) as response:
+            yield response
 
     async def models(self) -> list[str]:
         """All model ids of the endpoint, in its order."""

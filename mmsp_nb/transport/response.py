@@ -18,6 +18,7 @@ from mmsp_nb.protocol.errors import (
     ResponseTooLargeError,
     TransportError,
 )
+from mmsp_nb.transport.aws import EventStreamParser
 from mmsp_nb.transport.failures import Subject, parse_json
 from mmsp_nb.transport.interrupt import Interrupt
 from mmsp_nb.transport.sse import ServerEvent, SSEParser, is_done
@@ -63,7 +64,7 @@ class Response:
         self._timeouts = timeouts
         self._limit = limit
         self._framing = framing
-        self._parser = SSEParser(limit)
+        self._parser = EventStreamParser(limit) if framing == "aws" else SSEParser(limit)
         self._state = "start"  # then "running", "drain" after [DONE], "over"
         self._closing: asyncio.Task[None] | None = None
 
