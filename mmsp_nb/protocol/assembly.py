@@ -261,6 +261,7 @@ class EventStream:
         self.message: UniMessage | None = None
         """The assistant's message once `close` has returned; it shares nothing with the events."""
         self._assembler = Assembler(client)
+        self._push = self._assembler.push
         self._now = now
 
     @property
@@ -274,7 +275,7 @@ class EventStream:
         Raises the errors of `Assembler.push`; the events before the fault are then in ``out``.
         """
         items: list[Item] = []
-        push = self._assembler.push
+        push = self._push
         try:
             for raw in raws:
                 if raw.get("type") not in _BOOKKEEPING:
