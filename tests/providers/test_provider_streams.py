@@ -507,7 +507,7 @@ ERRORS: list[tuple[Any, str | None, int | None, str]] = [
     ({"error": {"code": "429", "message": "slow down"}}, "429", 429, "slow down"),
     ({"error": {"code": 503, "message": "m", "status": "UNAVAILABLE"}}, "UNAVAILABLE", 503, "m"),
     ({"error": "out of memory"}, None, None, "out of memory"),
-    ({"error": {"message": {"detail": "deep"}}}, None, None, '{"detail": "deep"}'),
+    ({"error": {"message": {"detail": "deep"}}}, None, None, "deep"),
     ({"error": {"error": {"type": "overloaded_error", "message": "busy"}}}, "overloaded_error", 529, "busy"),
     (
         {"error": {"code": 502, "message": '{"error": {"code": "rate_limit_exceeded", "message": "in"}}'}},
