@@ -135,9 +135,7 @@ class Assembler:
                 return _IGNORED  # blanks after the arguments
         if not delta.fields["name"]:
             return same or last
-        if delta.id is None and same is not None and (same.id is not None or same is not self._runs[-1]):
-            return None
-        if same is None:
+        if same is None or (delta.id is None and (same.id is not None or same is not self._runs[-1])):
             return None
         if not same.continued_by(delta):
             same.ended = True  # its fragments and those of the new call could not be told apart
@@ -186,7 +184,7 @@ class Assembler:
             else:  # two signed blocks in a row are two items
                 self._take(self._begin(delta.kind, out), delta, out)
                 return
-        run.seen = delta.mark
+        run.seen = dict(delta.mark)
         if delta.empty and fidelity is None:
             return
         if run.first is None:

@@ -204,3 +204,13 @@ def test_many_small_fragments_of_waiting_calls_take_linear_time() -> None:
     for piece in pieces:
         raws += [args(piece, "0"), args(piece, "1")]
     assert [arguments["a"] for _, _, arguments in calls(raws)] == [["x}"] * 20_000] * 2
+
+
+def test_numbers_are_kept_as_they_were_written() -> None:
+    raws = [call("f", "c", '{"a": 0.1, "b": -1e3, "c": 12345678901234567890}')]
+    assert calls(raws) == [("f", "c", {"a": 0.1, "b": -1000.0, "c": 12345678901234567890})]
+
+
+def test_the_name_of_a_call_that_is_done_may_begin_another_under_the_same_id() -> None:
+    raws = [call("f", "c1", "{}", "0"), text("a", "t"), call("g", "c2", "", "0"), args("{}", "0")]
+    assert calls(raws) == [("f", "c1", {}), ("g", "c2", {})]

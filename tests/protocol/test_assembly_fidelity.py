@@ -97,3 +97,13 @@ def test_fidelity_on_every_delta_goes_out_once() -> None:
 def test_an_item_without_an_id_is_not_mistaken_for_one_with_fidelity() -> None:
     items = public([text("a"), text("b", phase="x"), text("c", phase="x")])
     assert [item.get("fidelity") for item in items] == [None, {"phase": "x"}, None, {"phase": "x"}]
+
+
+def test_a_decoder_may_use_one_dict_for_all_its_deltas() -> None:
+    shared = {"item_id": "1"}
+    assembler, out = Assembler(), []
+    for id, word in ("1", "a"), ("1", "b"), ("2", "c"):
+        shared["item_id"] = id
+        assembler.push({"type": "text.delta", "text": word, "fidelity": shared}, out)
+    assembler.close(out)
+    assert [item["text"] for item in done(out)] == ["ab", "c"]

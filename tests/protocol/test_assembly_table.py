@@ -195,6 +195,10 @@ def test_a_fault_raises_after_everything_before_it_was_delivered(what: str) -> N
     assert error.client == "TestClient"
 
 
+def test_a_payload_that_is_none_counts_as_empty() -> None:
+    assert public([text("a"), {"type": "text.delta", "text": None}]) == public([text("a")])
+
+
 def test_missing_strings_of_a_call_count_as_empty() -> None:
     raws = [call("f", "c", "{"), {"type": "tool_call.delta", "name": None, "arguments": "}", "tool_call_id": None}]
     assert done(public(raws)) == [call_done("f", "c", {})]

@@ -298,3 +298,11 @@ def test_the_report_reads_as_one_line_in_message_order() -> None:
 
 def test_no_messages_need_no_repair() -> None:
     assert repair([], traits=STRICT) == ([], RepairReport())
+
+
+def test_ids_that_may_repeat_are_changed_alike_everywhere_also_in_results_that_stand_alone() -> None:
+    traits = Traits(id_characters="abc_")
+    turn = [assistant(call("a.b")), user(result("a.b"))]
+    out, report = repaired([user(result("c:c")), *turn, *copy.deepcopy(turn)], traits)
+    assert out == [user(result("c_c")), *[assistant(call("a_b")), user(result("a_b"))] * 2]
+    assert report.ids == {"a_b": "a.b", "c_c": "c:c"}
