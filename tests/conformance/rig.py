@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from mmsp_nb.testing import Cut, FakeProvider, Gate, RecordedRequest, Reply
@@ -56,15 +57,13 @@ class Case:
 
 def _content(reply: Reply) -> bytes:
     marks: list[bytes] = []
-    for part in reply.body:
+    for part in islice(reply.body, 10_000):  # a body may be endless
         if isinstance(part, bytes):
             marks.append(part)
         elif isinstance(part, Cut):
             marks.append(f"<{part.how}>".encode())
         elif isinstance(part, Gate):
             marks.append(b"<gate>")
-        if sum(map(len, marks)) > 100_000:  # an endless body
-            break
     return b"".join(marks)
 
 
