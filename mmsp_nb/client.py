@@ -7,7 +7,6 @@ touches the network is async, and nothing happens before the first step of an it
 from __future__ import annotations
 
 import asyncio
-import logging
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import AsyncGeneratorType, TracebackType
@@ -21,7 +20,6 @@ from mmsp_nb.protocol.copying import copy_message, copy_messages
 from mmsp_nb.protocol.errors import ConcurrentCallError, InvalidMessageError, MMSPError, ResponseFormatError, preview
 from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms, stamp
 from mmsp_nb.protocol.items import UniConfig, UniEvent, UniMessage
-from mmsp_nb.protocol.repairs import repair
 from mmsp_nb.protocol.validation import check_config, check_messages
 from mmsp_nb.providers.routing import family, resolve
 from mmsp_nb.providers.vendors import Vendor
@@ -30,8 +28,6 @@ from mmsp_nb.transport.http import Transport
 from mmsp_nb.transport.wire import public_url
 
 __all__ = ["AutoLLMClient"]
-
-log = logging.getLogger("mmsp_nb.client")
 
 
 class AutoLLMClient:
@@ -312,11 +308,6 @@ class AutoLLMClient:
             raise fault
         if call.stateful and self._history is history:
             self._checked = len(messages) - 1
-        traits = self.vendor.rule("traits", self.model)
-        if traits is not None:
-            messages, report = repair(messages, traits=traits)
-            if report:
-                log.info("%s: %s", client, report)
         return messages, checked
 
     def _failure(self, error: Exception, data: bytes) -> MMSPError:

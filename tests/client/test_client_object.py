@@ -3,7 +3,6 @@ import base64
 import copy
 import json
 import pickle
-from dataclasses import replace
 
 import pytest
 from talk import collect, user
@@ -23,7 +22,6 @@ from mmsp_nb import (
     UnsupportedParameterError,
     UpstreamError,
 )
-from mmsp_nb.protocol.repairs import Traits
 from mmsp_nb.testing import Gate, Reply, streams
 from mmsp_nb.testing.wire import chat, embeddings, messages
 
@@ -236,19 +234,6 @@ async def test_embeddings(make_client, provider):
     items = [item for event in events for item in event["content_items"] if item["type"] == "embedding.done"]
     assert [item["embedding"] for item in items] == [[0.5, 1.0], [2.0, 3.0]]
     assert events[-1]["finish_reason"] == "stop"
-
-
-# repair
-
-
-async def test_a_vendor_with_traits_gets_a_repaired_history_and_ours_stays(client, provider):
-    provider.add(streams.reply("text", "chat"))
-    vendor = client._endpoint.vendor
-    client._endpoint.vendor = replace(vendor, rules={**vendor.rules, "traits": Traits(alternating=True)})
-    client.set_history([user("a")])
-    await collect(client.streaming_response_stateful(user("b")))
-    assert [part["text"] for part in provider.last.body["messages"][0]["content"]] == ["a", "b"]
-    assert [m["role"] for m in client.get_history()] == ["user", "user", "assistant"]
 
 
 # an MMSP server
