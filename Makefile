@@ -14,7 +14,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo install test check lint format format-check typecheck unit fetch-model notebooks clean
+.PHONY: help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -60,6 +60,12 @@ fetch-model: ## the weights of the local model (92 MB), checked by hash, into th
 
 notebooks: install ## runs the notebooks on the demo model and stores their outputs
 	@$(BIN)/python scripts/lab.py store $(NOTEBOOKS)
+
+conformance: install ## this package and the reference side by side, live, 3,000 cases (makes .venvs/reference)
+	@$(BIN)/python tests/conformance/run.py
+
+conformance-record: install ## the same, and keeps the reference's results for the ordinary tests
+	@$(BIN)/python tests/conformance/run.py --record
 
 clean: ## removes the environment and everything built; the model in the user's cache stays
 	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
