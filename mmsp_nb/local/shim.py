@@ -2,8 +2,8 @@
 
 The 135M model ignores tools. Asked for the arguments of a function alone, under the function's own schema, it gets the
 texts among them right most of the time. So: whether and what to call is decided by the rules of the demo (or by
-``tool_choice``); numbers and choices that the prompt spells out are fixed; the other arguments are the model's; the call
-goes out as an ordinary tool call. Once there are results, the model puts them into a sentence; a sentence that says
+``tool_choice``); numbers and choices that the prompt spells out are fixed; the other arguments are the model's, and the
+call goes out as an ordinary tool call. Once there are results, the model puts them into a sentence; one that says
 something else than the results is replaced by that of the rules. Whatever went this way carries the header
 ``x-mmsp-local: shim``.
 """

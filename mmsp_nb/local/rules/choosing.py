@@ -77,7 +77,7 @@ def match(prompt: str, tool: Tool) -> Match:
     for word in name:
         if word in related:
             # "time" alone makes get_time; "list" is not enough for add_to_list
-            weak = 2.0 * (word in plain) / len(name)
+            weak = (3.0 if len(name) == 1 else 2.0 / len(name)) * (word in plain)
             score += weak if word in WEAK_STEMS else 3.0 if word in plain else 2.0
             strong |= {asked_word for asked_word in plain if word in kin(asked_word)}
     for word in frozenset(described) - name:

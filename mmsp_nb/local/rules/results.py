@@ -48,7 +48,7 @@ def failed(result: Result) -> bool:
 
 def plain(text: str, most: int = 60) -> str:
     """Text for the middle of a Markdown line: one line, not too long, without marks that would format it."""
-    text = re.sub(r"\s+", " ", re.sub(r"[*_`\[\]<>|#]", "", text)).strip()
+    text = re.sub(r"\s+", " ", re.sub(r"[*`\[\]<>|#]|(?<!\w)_|_(?!\w)", "", text)).strip()
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

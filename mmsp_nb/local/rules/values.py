@@ -18,7 +18,7 @@ NUMBER_WORDS = {word: value for value, word in enumerate(_SMALL)} | {
 }
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "dozen": 12}
 
-_DIGITS = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_DIGITS = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\.\d)")
 _NUMBER = re.compile(rf"(?i)(?<![a-z])(?:{'|'.join([*NUMBER_WORDS, *_SCALES])})(?![a-z])")
 _DICE = re.compile(r"(?i)(?<!\w)(\d+)d(\d+)(?!\w)")
 QUOTED = re.compile(r"\"([^\"]*)\"|“([^”]*)”|`([^`]*)`|«([^»]*)»|(?<!\w)'([^'\n]+)'(?!\w)|(?<!\w)‘([^’\n]+)’")
@@ -144,10 +144,13 @@ def numbers(text: str) -> list[Number]:
             continue  # "which one?"
         else:
             merged.append((value, start, end))
-    for value, start, end in merged:
+    for at, (value, start, end) in enumerate(merged):
+        if at and re.fullmatch(r"(?i)\s+(?:out )?of\s+", text[merged[at - 1][2] : start]):
+            continue  # "4 of 5 stars" are four
         exact = int(value) if value == int(value) and abs(value) < 1e15 and "." not in text[start:end] else value
         before = re.findall(r"[^\W\d_]+", text[max(0, start - 40) : start])[-3:]
-        after = re.findall(r"[^\W\d_]+", re.split(r"[,;.?!]\s|\d|\band\b", text[end : end + 40])[0])[:2]
+        rest = re.sub(r"(?i)^\s+(?:out )?of\s+\d+", "", text[end : end + 40])
+        after = re.findall(r"[^\W\d_]+", re.split(r"[,;.?!]\s|\d|\band\b", rest)[0])[:2]
         found.append(Number(exact, start, end, tuple(map(stem, before)), tuple(map(stem, after))))
     return sorted(found, key=lambda number: number.start)
 
@@ -185,7 +188,7 @@ def _trim(text: str, found: re.Match[str], ignore: frozenset[str]) -> list[tuple
     words = [(word.start() + start, word.group()) for word in re.finditer(r"\S+", text[start:end])]
     first = True
     while words:
-        word = words[0][1].strip(".'’")
+        word = re.split("['’]", words[0][1].strip(".'’"))[0]
         common = (fold(word) in NOT_NAMES and fold(word) not in _PREFIXES) or stem(word) in ignore
         after = text[words[0][0] + len(words[0][1]) :]
         # a lone capital at the start of a sentence is no name, unless something is said of it ("Ada is 36")
