@@ -7,6 +7,7 @@ touches the network is async, and nothing happens before the first step of an it
 from __future__ import annotations
 
 import asyncio
+import warnings
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from types import AsyncGeneratorType, TracebackType
@@ -251,6 +252,8 @@ class AutoLLMClient:
             if call.message is not None:
                 self._history += [call.message, stream.message]
                 call.over = True
+            if checked.get("trace_id") and not endpoint.relays:
+                await self._trace([*messages, stream.message], checked)
             yield stop
         finally:
             call.over = True
@@ -309,6 +312,17 @@ class AutoLLMClient:
         if call.stateful and self._history is history:
             self._checked = len(messages) - 1
         return messages, checked
+
+    async def _trace(self, messages: Sequence[UniMessage], config: UniConfig) -> None:
+        """Write the trace files. Whatever goes wrong there, the answer is whole."""
+        from mmsp_nb import tracing
+
+        try:
+            await asyncio.to_thread(
+                tracing.save, config.get("trace_id") or "", copy_messages(messages), config, self.model
+            )
+        except Exception as error:
+            warnings.warn(f"the trace was not written: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
     def _failure(self, error: Exception, data: bytes) -> MMSPError:
         """The error for an event of the stream that cannot be taken in."""
