@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from mmsp_nb.protocol.errors import ApiKeyRequiredError, RoutingError
+from mmsp_nb.protocol.errors import ApiKeyRequiredError, RoutingError, UnsupportedParameterError
 from mmsp_nb.providers import catalog, vendors
 from mmsp_nb.providers.base import Request
 from mmsp_nb.providers.mapping import with_headers
@@ -62,13 +62,14 @@ def resolve(
     """Find the route of a model. Empty strings count as not given.
 
     RoutingError for a model id or client type that nobody knows; ApiKeyRequiredError for a missing key, and
-    for a ``base_url`` without a key of its own (the environment's must not be sent there).
+    for a ``base_url`` without a key of its own (the environment's must not be sent there);
+    UnsupportedParameterError for ``default_headers`` that are no headers.
     The ids ``demo``, ``demo:...`` and ``local`` lead to servers of this package on loopback.
     """
     if not isinstance(model, str) or not model.strip():
         raise RoutingError(f"model must be a model id such as 'gpt-5.5', not {model!r}", model=None)
     named = client_type or environ.get("CLIENT_TYPE") or ""
-    headers = dict(default_headers or {})
+    headers = _checked(default_headers or {})
     if not (api_key or base_url) and (model in ("demo", "local") or model.startswith("demo:")):
         return _local(model, named, headers)
     vendor = _vendor(model, named)
@@ -94,12 +95,21 @@ def auth_headers(route: Route) -> dict[str, str]:
     return {**by_kind, "goog": {"x-goog-api-key": key}}.get(route.vendor.auth, {})
 
 
+def _checked(headers: Mapping[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not all(isinstance(part, str) and part.isascii() and part.isprintable() for part in (name, value)):
+            why = f"default_headers: {name!r} must be a text of printable ASCII characters"
+            raise UnsupportedParameterError(why, parameter="default_headers")
+    return dict(headers)
+
+
 def _local(model: str, named: str, headers: dict[str, str]) -> Route:
     from mmsp_nb import local  # starts a server, so it is imported when it is needed
 
     vendor = _vendor(model, named or "openai-chat")
     endpoint = local.endpoint(model, vendor.name)
-    return Route(vendor, endpoint.model, endpoint.base_url.rstrip("/"), endpoint.api_key, True, headers)
+    # the id as it was given, which leads here again; the servers of this package take any
+    return Route(vendor, model, endpoint.base_url.rstrip("/"), endpoint.api_key, True, headers)
 
 
 def _vendor(model: str, named: str) -> Vendor:
@@ -155,6 +165,9 @@ def _credentials(
             base_url_env=vendor.base_url_env,
             base_url=base_url if foreign else None,
         )
+    if key and not key.startswith("{") and not (key.isascii() and key.isprintable()):
+        # found out later, it would stand in an error message of the HTTP library
+        raise _bad_key(vendor, "the key holds a line break or another character that no key has: paste it again")
     return key, endpoint
 
 

@@ -19,7 +19,7 @@ __all__ = ["ALIASES", "FAMILIES", "JSON_HEADERS", "VENDORS", "ByModel", "Vendor"
 
 JSON_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 
-Auth = Literal["bearer", "x-api-key", "both", "goog", "none", "aws", "vertex"]
+Auth = Literal["bearer", "x-api-key", "both", "goog", "aws", "vertex"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +176,7 @@ _KIMI_CACHE = _DEFAULT_CACHE | {"enhance": {"prompt_cache_options": {"mode": "im
 
 # fast_mode: piece of the body; None = refused
 _PRIORITY = {"service_tier": "priority"}
+
 # The table -----------------------------------------------------------------------------------------
 
 _OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
@@ -296,39 +297,28 @@ _GENERATE = _GEMINI | {"headers": {**JSON_HEADERS, "Accept": "*/*"}, "embedding"
 _ADAPTER = _CHAT | {"thinking": _VLLM_THINKING, "keyless": "EMPTY"}
 _EMBEDDING = {"embedding": "openai", "fast_mode": None}
 
-_ROWS = (
-    Vendor("openai-official", "OpenAIOfficialClient", "responses", *_OPENAI, rules=_OFFICIAL_RESPONSES),
-    Vendor("openai-responses", "OpenaiResponsesClient", "responses", *_OPENAI, rules=_OPENAI_RESPONSES),
-    Vendor("deepseek-official", "DeepSeekOfficialClient", "responses", *_DEEPSEEK, rules=_DEEPSEEK_RESPONSES),
-    Vendor("minimax-official", "MiniMaxOfficialClient", "responses", *_MINIMAX, rules=_MINIMAX_RESPONSES),
-    Vendor("openai-chat", "OpenaiChatClient", "chat", *_OPENAI, inline_images=True, rules=_CHAT),
-    Vendor(
-        *("openai-chat-vllm-adapter", "OpenaiChatVllmAdapterClient", "chat", *_VLLM),
-        open_server=True,
-        inline_images=True,
-        rules=_ADAPTER,
-    ),
-    Vendor("zai-official", "ZAIOfficialClient", "chat", *_ZAI, rules=_ZAI_CHAT),
-    Vendor("moonshot-official", "MoonshotOfficialClient", "chat", *_MOONSHOT, inline_images=True, rules=_MOONSHOT_CHAT),
-    Vendor(
-        "anthropic-official", "AnthropicOfficialClient", "messages", *_ANTHROPIC, "x-api-key", rules=_CLAUDE_MESSAGES
-    ),
-    Vendor("ant-messages", "AntMessagesClient", "messages", *_ANTHROPIC, "both", rules=_MESSAGES),
-    Vendor(
-        *("google-official", "GoogleOfficialClient", "interactions", *_GOOGLE, "goog"),
-        inline_images=True,
-        rules=_INTERACTIONS,
-    ),
-    Vendor(
-        *("google-genai", "GoogleGenaiClient", "generate_content", *_GOOGLE, "goog"),
-        inline_images=True,
-        rules=_GENERATE,
-    ),
-    Vendor("openai-embedding", "OpenaiEmbeddingClient", "embeddings", *_OPENAI, rules=_EMBEDDING),
-    Vendor("mmsp", "MmspClient", "mmsp", *_MMSP, open_server=True, rules={"headers": _SSE_HEADERS}),
+# client type, adapter class, dialect, key variable + endpoint variable + endpoint, auth, properties, rules
+_TABLE: tuple[tuple[str, str, str, tuple[str, str, str], Auth, str, Mapping[str, Any]], ...] = (
+    ("openai-official", "OpenAIOfficialClient", "responses", _OPENAI, "bearer", "", _OFFICIAL_RESPONSES),
+    ("openai-responses", "OpenaiResponsesClient", "responses", _OPENAI, "bearer", "", _OPENAI_RESPONSES),
+    ("deepseek-official", "DeepSeekOfficialClient", "responses", _DEEPSEEK, "bearer", "", _DEEPSEEK_RESPONSES),
+    ("minimax-official", "MiniMaxOfficialClient", "responses", _MINIMAX, "bearer", "", _MINIMAX_RESPONSES),
+    ("openai-chat", "OpenaiChatClient", "chat", _OPENAI, "bearer", "inline", _CHAT),
+    ("openai-chat-vllm-adapter", "OpenaiChatVllmAdapterClient", "chat", _VLLM, "bearer", "inline open", _ADAPTER),
+    ("zai-official", "ZAIOfficialClient", "chat", _ZAI, "bearer", "", _ZAI_CHAT),
+    ("moonshot-official", "MoonshotOfficialClient", "chat", _MOONSHOT, "bearer", "inline", _MOONSHOT_CHAT),
+    ("anthropic-official", "AnthropicOfficialClient", "messages", _ANTHROPIC, "x-api-key", "", _CLAUDE_MESSAGES),
+    ("ant-messages", "AntMessagesClient", "messages", _ANTHROPIC, "both", "", _MESSAGES),
+    ("google-official", "GoogleOfficialClient", "interactions", _GOOGLE, "goog", "inline", _INTERACTIONS),
+    ("google-genai", "GoogleGenaiClient", "generate_content", _GOOGLE, "goog", "inline", _GENERATE),
+    ("openai-embedding", "OpenaiEmbeddingClient", "embeddings", _OPENAI, "bearer", "", _EMBEDDING),
+    ("mmsp", "MmspClient", "mmsp", _MMSP, "bearer", "open", {"headers": _SSE_HEADERS}),
 )
 
-VENDORS: dict[str, Vendor] = {row.name: row for row in _ROWS}
+VENDORS: dict[str, Vendor] = {
+    name: Vendor(name, client, dialect, *where, auth, "open" in properties, "inline" in properties, rules)
+    for name, client, dialect, where, auth, properties, rules in _TABLE
+}
 """Client type -> its row."""
 
 ALIASES = {"openai": "openai-chat", "gemini-official": "google-official", "gemini-generate-content": "google-genai"}

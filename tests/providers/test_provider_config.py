@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from provider_helpers import MODELS, attributes, body, requests, text, user
+from provider_helpers import MODELS, attributes, body, image, requests, text, user
 
-from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedParameterError
+from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedContentError, UnsupportedParameterError
 from mmsp_nb.protocol.items import PromptCaching, ThinkingLevel
 from mmsp_nb.providers.vendors import VENDORS
 
@@ -682,7 +682,16 @@ def test_voices_that_cannot_be_are_refused(client_type: str, voices: list) -> No
 
 
 @pytest.mark.parametrize("client_type", ["google-official", "google-genai"])
-def test_script_that_does_not_begin_with_a_speaker_is_refused(client_type: str) -> None:
+def test_only_text_can_be_spoken(client_type: str) -> None:
+    with pytest.raises(UnsupportedContentError) as caught:
+        body(client_type, "gemini-3.8-flash-tts", [user(text("a"), image())])
+    assert caught.value.item_type == "image_url"
+
+
+@pytest.mark.parametrize("client_type", ["google-official", "google-genai"])
+def test_script_without_a_speaker_or_a_word_is_refused(client_type: str) -> None:
+    with pytest.raises(InvalidMessageError):
+        body(client_type, "gemini-3.1-flash-tts-preview", [user(text(""))])
     for script in ("Hello\nJoe: hi", ""):
         with pytest.raises(InvalidMessageError) as caught:
             body(client_type, "gemini-3.8-flash-tts", [user(text(script))], tts_config=TWO)

@@ -585,7 +585,8 @@ def test_detail_is_for_base64_data_urls_of_the_clients_that_know_it() -> None:
     assert detail(url, client_type="openai-chat-vllm-adapter") == "high"
     assert detail(_data_url(LARGE["png"]), client_type="moonshot-official") is None
     assert detail(_data_url(LARGE["png"], "data:image/png")) is None
-    assert detail("data:image/png;base64,%%%") is None
+    for nonsense in ("data:image/png;base64,%%%", _data_url(b"RIFF....WEBPnone"), _data_url(b"no image")):
+        assert detail(nonsense) is None
     found = body("openai-official", "gpt-5.6-sol", [user(image(url), image(WEB), result("r", "t1", url))])["input"]
     assert [part.get("detail") for part in found[0]["content"]] == ["high", None]
     assert found[1]["output"][1]["detail"] == "high"

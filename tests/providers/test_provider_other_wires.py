@@ -138,6 +138,9 @@ def test_gemini_embeddings_refuse_what_is_no_content(item: dict) -> None:
     with pytest.raises(InvalidMessageError) as caught:
         requests("google-official", EMBED, [user(item)])
     assert caught.value.item_type == item["type"].removesuffix(".done")
+    with pytest.raises(InvalidMessageError) as empty:
+        requests("google-official", EMBED, [user()])
+    assert empty.value.message_index == 0
 
 
 def test_gemini_embedding_answers() -> None:

@@ -8,7 +8,7 @@ import types
 import pytest
 from provider_helpers import MODELS, attributes, requests, route
 
-from mmsp_nb.protocol.errors import ApiKeyRequiredError, MMSPError, RoutingError
+from mmsp_nb.protocol.errors import ApiKeyRequiredError, MMSPError, RoutingError, UnsupportedParameterError
 from mmsp_nb.providers.base import Request
 from mmsp_nb.providers.routing import auth_headers, family, resolve
 from mmsp_nb.providers.vendors import VENDORS
@@ -219,6 +219,22 @@ def test_route_shows_no_key_and_no_header_values() -> None:
 def test_path_is_appended_to_the_endpoint(name: str, url: str) -> None:
     (request,) = requests(name)
     assert route(name).url(request) == url
+
+
+@pytest.mark.parametrize("key", ["sk-secret\nsk-secret", "sk-secret…", "sk-secret\x00"])
+def test_key_that_could_not_be_sent_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(ApiKeyRequiredError, match="paste it again") as caught:
+        resolve("gpt-5.5", key, environ={})
+    assert "secret" not in str(caught.value)
+    assert resolve("gpt-5.5", " sk-key\n", environ={}).api_key == "sk-key"
+
+
+@pytest.mark.parametrize("headers", [{"X-A": "a\nb"}, {"X-A": 5}, {"X-\n": "a"}, {"X-A": "é"}])
+def test_default_headers_that_are_none_are_refused_by_name(headers: dict) -> None:
+    with pytest.raises(UnsupportedParameterError) as caught:
+        route("openai-chat", default_headers=headers)
+    assert caught.value.parameter == "default_headers"
+    assert repr(next(iter(headers))) in str(caught.value)
 
 
 def test_family_knows_prefixes_only() -> None:

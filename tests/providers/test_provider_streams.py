@@ -158,10 +158,11 @@ def test_chat_tolerates_what_is_missing() -> None:
         {"choices": [{"delta": {"tool_calls": None, "content": None}}]},
         calls({"index": 0}),
         {"choices": [{"delta": {"content": [{"type": "text", "text": "E"}, "bb"]}}]},
+        {"choices": [{"delta": {"content": 5}}]},
         {"choices": [{"finish_reason": "content_filter"}]},
         {"usage": {"prompt_tokens": None, "completion_tokens": None, "prompt_tokens_details": None}},
     ]
-    check("openai-chat", events, ([text("Ebb")], "stop", counts(None, None, None, None)))
+    check("openai-chat", events, ([text("Ebb5")], "stop", counts(None, None, None, None)))
 
 
 def test_chat_reads_usage_wherever_it_is_and_the_last_one_wins() -> None:
@@ -481,9 +482,11 @@ def test_generate_content_tolerates_what_is_missing() -> None:
         {"candidates": [{}]},
         {"candidates": [{"content": {"role": "model"}}], "usageMetadata": {"totalTokenCount": 3}},
         candidate({"text": ""}, {"text": "", "thought": True}),
+        candidate({"text": "a", "thought": True, "thoughtSignature": "no base64!"}),
         candidate({"inlineData": {"data": "AAAA"}}, finish="STOP", usage=recorded.GENERATE_USAGE),
     ]
-    check("google-genai", events, ([picture(b"\0\0\0", "application/octet-stream")], "stop", FULL))
+    items = [thinking("a", signature="no base64!"), picture(b"\0\0\0", "application/octet-stream")]
+    check("google-genai", events, (items, "stop", FULL))
     with pytest.raises(IncompleteStreamError):
         answer(
             "google-genai", [{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": recorded.GENERATE_USAGE}]
