@@ -308,12 +308,9 @@ def test_demo_and_local_ids_lead_to_an_endpoint_of_ours(
     monkeypatch.setattr("mmsp_nb.local", local, raising=False)
     found = resolve(model, client_type=client_type, environ={})
     assert asked == [(model, wanted)]
-    assert (found.vendor.name, found.model, found.base_url, found.api_key) == (
-        wanted,
-        "demo-1",
-        "http://127.0.0.1:5/v1",
-        "k",
-    )
+    # the id stays as it was given: it leads to the same endpoint again
+    assert (found.vendor.name, found.model) == (wanted, model)
+    assert (found.base_url, found.api_key) == ("http://127.0.0.1:5/v1", "k")
 
 
 def test_demo_with_an_endpoint_of_the_callers_is_an_ordinary_id() -> None:
