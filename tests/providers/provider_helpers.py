@@ -89,6 +89,12 @@ def body(client_type: str, model: str | None = None, messages: Any = HI, /, **co
     return json.loads(json.dumps(request.body))
 
 
+def changes(client_type: str, model: str | None = None, /, **config: Any) -> dict[str, Any]:
+    """What a config adds to the plain body."""
+    plain, configured = body(client_type, model), body(client_type, model, **config)
+    return {key: value for key, value in configured.items() if plain.get(key) != value}
+
+
 def dialect(vendor: Vendor) -> Any:
     return importlib.import_module(f"mmsp_nb.providers.{vendor.dialect}")
 

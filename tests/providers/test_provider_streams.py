@@ -8,33 +8,28 @@ from typing import Any
 
 import provider_recordings as recorded
 import pytest
-from provider_helpers import answer, attributes, decode, route
+from provider_helpers import answer, attributes, decode
+from provider_items import FULL, call, check, counts, text, thinking
 from provider_recordings import (
     added,
     call_item,
     calls,
-    candidate,
     chunk,
     completed,
     delta,
     done,
     ended,
     grown,
-    interaction,
     piece,
     start,
-    step,
-    step_delta,
     tool_use,
 )
 
 from mmsp_nb.protocol.errors import (
     EmptyResponseError,
     IncompleteStreamError,
-    MMSPError,
     ProviderStreamError,
     StreamProtocolError,
-    UnknownEventError,
 )
 from mmsp_nb.providers import messages
 from mmsp_nb.providers.vendors import VENDORS, bedrock
@@ -42,29 +37,6 @@ from mmsp_nb.providers.vendors import VENDORS, bedrock
 SIGNED = {"signature": "c2ln"}
 
 
-def text(value: str, **fidelity: Any) -> dict:
-    return {"type": "text.done", "text": value, **({"fidelity": fidelity} if fidelity else {})}
-
-
-def thinking(value: str, **fidelity: Any) -> dict:
-    return {"type": "thinking.done", "thinking": value, **({"fidelity": fidelity} if fidelity else {})}
-
-
-def call(name: str, call_id: str, **arguments: Any) -> dict:
-    return {"type": "tool_call.done", "name": name, "arguments": arguments, "tool_call_id": call_id}
-
-
-def picture(data: bytes, mime: str, kind: str = "inline_data", **fidelity: Any) -> dict:
-    item = {"type": f"{kind}.done", "data": data, "mime_type": mime}
-    return {**item, **({"fidelity": fidelity} if fidelity else {})}
-
-
-def counts(cached: int | None, prompt: int | None, thoughts: int | None, response: int | None) -> dict:
-    names = ("cached_tokens", "prompt_tokens", "thoughts_tokens", "response_tokens")
-    return dict(zip(names, (cached, prompt, thoughts, response), strict=True))
-
-
-FULL = counts(10, 20, 5, 7)
 FEW = counts(None, 3, None, 2)
 
 CHAT = {
@@ -91,11 +63,6 @@ CHAT = {
     ),
     "text, then a whole call": ([text("Let me look."), call("tide_table", "t-1", port="Brést")], "tool_call", FEW),
 }
-
-
-def check(client_type: str, events: Any, expected: tuple) -> None:
-    items, reason, usage = expected
-    assert answer(client_type, events) == {"content_items": items, "finish_reason": reason, "usage_metadata": usage}
 
 
 @pytest.mark.parametrize("name", recorded.CHAT)
@@ -390,245 +357,3 @@ def test_bedrock_unwraps_the_events_and_reads_its_exceptions() -> None:
         messages.decoder(bedrock("x"), "m").decode({"message": "Too many requests"}, "throttlingException")
     error = {"client": "AnthropicOfficialClient", "code": "throttlingException", "status": 429}
     assert (str(caught.value), attributes(caught.value)) == ("Too many requests", error)
-
-
-# Google -------------------------------------------------------------------------------------------------
-
-NOTHING = counts(None, None, None, None)
-SOUND = "audio/l16; rate=24000; channels=1"
-INTERACTIONS = {
-    "text": ([text("Ebb until.")], "stop", FULL),
-    "thoughts and calls": (
-        [thinking("Need it.", **SIGNED), call("tide", "c1", port="Brest"), call("tide", "c2", port="Dover")],
-        "tool_call",
-        FULL,
-    ),
-    "pictures": (
-        [
-            picture(b"\0\1\2", "image/png", "inline_thinking"),
-            picture(b"\xfb\xff\xbf", "image/webp", **SIGNED),
-            picture(b"\0\0\0", "image/jpeg"),
-        ],
-        "length",
-        NOTHING,
-    ),
-    "sound": ([picture(b"\0\1\2\3\4\5", SOUND)], "stop", NOTHING),
-    "odd audio": ([picture(b"\0\1\2", "audio/l16; rate=None; channels=None")], "unknown", NOTHING),
-}
-
-
-@pytest.mark.parametrize("name", recorded.INTERACTIONS)
-def test_interactions_streams(name: str) -> None:
-    check("google-official", recorded.INTERACTIONS[name], INTERACTIONS[name])
-
-
-def test_interactions_skips_steps_and_deltas_that_it_does_not_know() -> None:
-    events = [
-        step(0, {"type": "google_search_call", "id": "g1", "arguments": {"queries": ["tide"]}}),
-        step_delta(0, "google_search_call", arguments={"queries": ["tide"]}),
-        step_delta(0, "arguments_delta", arguments='{"queries"'),
-        {"event_type": "interaction.of.the.future"},
-        {"event_type": "error"},
-        {"event_type": "step.delta", "index": 1},
-        step(1, {"type": "function_call", "name": "tide"}),
-        interaction("requires_action"),
-    ]
-    assert answer("google-official", events)["content_items"] == [call("tide", "tide")]
-
-
-GENERATE = {
-    "text": ([text("Ebb until.")], "stop"),
-    "thoughts and calls": (
-        [
-            thinking("Need it."),
-            {**call("tide", "c1", port="Brest"), "fidelity": {"signature": "+/8="}},
-            call("zone", "zone"),
-        ],
-        "tool_call",
-    ),
-    "signature at the end": ([text("Ebb.", **SIGNED)], "length"),
-    "pictures": (
-        [
-            picture(b"\0\1\2", "image/png", "inline_thinking"),
-            picture(b"\0\0\0", "image/png", **SIGNED),
-            text("Here."),
-        ],
-        "unknown",
-    ),
-    "sound": ([picture(b"\0\1\2\3\4\5", "audio/L16;codec=pcm;rate=24000")], "stop"),
-    "parts that mean nothing here": ([text("One.")], "stop"),
-}
-
-
-@pytest.mark.parametrize("name", recorded.GENERATE)
-def test_generate_content_streams(name: str) -> None:
-    check("google-genai", recorded.GENERATE[name], (*GENERATE[name], FULL))
-
-
-def test_generate_content_second_signed_text_begins_an_item_of_its_own() -> None:
-    events = [
-        candidate({"text": "a", "thoughtSignature": "QUFB"}),
-        candidate({"text": "b"}),
-        candidate({"text": "c", "thoughtSignature": "QkJC"}, finish="STOP", usage=recorded.GENERATE_USAGE),
-    ]
-    items = answer("google-genai", events)["content_items"]
-    assert items == [text("ab", signature="QUFB"), text("c", signature="QkJC")]
-
-
-def test_generate_content_tolerates_what_is_missing() -> None:
-    events: list[Any] = [
-        {},
-        {"candidates": []},
-        {"candidates": [{}]},
-        {"candidates": [{"content": {"role": "model"}}], "usageMetadata": {"totalTokenCount": 3}},
-        candidate({"text": ""}, {"text": "", "thought": True}),
-        candidate({"text": "a", "thought": True, "thoughtSignature": "no base64!"}),
-        candidate({"inlineData": {"data": "AAAA"}}, finish="STOP", usage=recorded.GENERATE_USAGE),
-    ]
-    items = [thinking("a", signature="no base64!"), picture(b"\0\0\0", "application/octet-stream")]
-    check("google-genai", events, (items, "stop", FULL))
-    with pytest.raises(IncompleteStreamError):
-        answer(
-            "google-genai", [{"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": recorded.GENERATE_USAGE}]
-        )
-
-
-def test_binary_data_that_is_no_base64_is_reported() -> None:
-    for client_type, event in [
-        ("google-genai", candidate({"inlineData": {"data": "%%%"}})),
-        ("google-official", step_delta(0, "image", data="%%%")),
-    ]:
-        with pytest.raises(MMSPError, match="no base64"):
-            decode(client_type, [event])
-
-
-# Errors and unknown events ------------------------------------------------------------------------------
-
-STREAMING = [name for name in VENDORS if name not in ("openai-embedding", "mmsp")]
-ERRORS: list[tuple[Any, str | None, int | None, str]] = [
-    ({"error": {"code": 500, "message": "boom", "type": "server_error"}}, "server_error", 500, "boom"),
-    ({"error": {"code": "429", "message": "slow down"}}, "429", 429, "slow down"),
-    ({"error": {"code": 503, "message": "m", "status": "UNAVAILABLE"}}, "UNAVAILABLE", 503, "m"),
-    ({"error": "out of memory"}, None, None, "out of memory"),
-    ({"error": {"message": {"detail": "deep"}}}, None, None, "deep"),
-    ({"error": {"error": {"type": "overloaded_error", "message": "busy"}}}, "overloaded_error", 529, "busy"),
-    (
-        {"error": {"code": 502, "message": '{"error": {"code": "rate_limit_exceeded", "message": "in"}}'}},
-        "rate_limit_exceeded",
-        429,
-        "in",
-    ),
-    ({"error": {"code": 502}}, "502", 502, "unknown error (502)"),
-]
-
-
-@pytest.mark.parametrize("client_type", STREAMING)
-@pytest.mark.parametrize(("event", "code", "status", "message"), ERRORS)
-def test_error_in_a_stream_is_raised_by_every_dialect(
-    client_type: str, event: Any, code: str | None, status: int | None, message: str
-) -> None:
-    with pytest.raises(ProviderStreamError) as caught:
-        decode(client_type, [event])
-    found = caught.value
-    assert (found.code, found.status, str(found), found.client) == (code, status, message, VENDORS[client_type].client)
-    assert isinstance(found, RuntimeError)
-
-
-@pytest.mark.parametrize(
-    ("client_type", "event", "code", "status"),
-    [
-        (
-            "anthropic-official",
-            {"type": "error", "error": {"type": "overloaded_error", "message": "m"}},
-            "overloaded_error",
-            529,
-        ),
-        (
-            "anthropic-official",
-            {"type": "error", "error": {"type": "rate_limit_error", "message": "m"}},
-            "rate_limit_error",
-            429,
-        ),
-        (
-            "openai-official",
-            {
-                "type": "response.failed",
-                "response": {"status": "failed", "error": {"code": "server_error", "message": "m"}},
-            },
-            "server_error",
-            500,
-        ),
-        (
-            "openai-official",
-            {"type": "error", "code": "rate_limit_exceeded", "message": "m", "param": None},
-            "rate_limit_exceeded",
-            429,
-        ),
-        (
-            "openai-chat",
-            {"choices": [{"delta": {"content": ""}, "finish_reason": "error"}], "error": {"code": 502, "message": "m"}},
-            "502",
-            502,
-        ),
-        (
-            "google-official",
-            {
-                "event_type": "error",
-                "error": {"code": "https://ai.google.dev/errors/resource_exhausted", "message": "m"},
-            },
-            "https://ai.google.dev/errors/resource_exhausted",
-            429,
-        ),
-    ],
-)
-def test_error_events_of_the_vendors(client_type: str, event: Any, code: str, status: int) -> None:
-    with pytest.raises(ProviderStreamError) as caught:
-        decode(client_type, [event])
-    assert (str(caught.value), caught.value.code, caught.value.status) == ("m", code, status)
-
-
-def test_failed_response_without_a_reason_still_fails() -> None:
-    with pytest.raises(ProviderStreamError, match="failed"):
-        decode("openai-official", [{"type": "response.failed", "response": {"status": "failed", "error": None}}])
-
-
-UNKNOWN: dict[str, Any] = {
-    "openai-official": {"type": "response.of.the.future", "x": "y" * 500},
-    "deepseek-official": grown("reasoning_summary_text", 0, "rs_1", "x"),
-    "anthropic-official": {"type": "message_of_the_future"},
-    "google-official": step_delta(0, "video", data=""),
-    "google-genai": candidate({"executableCode": {"code": "1"}}),
-}
-
-
-@pytest.mark.parametrize("client_type", UNKNOWN)
-def test_unknown_events_are_skipped_unless_debugging(client_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    event = UNKNOWN[client_type]
-    for value in (None, "", "0", "False", " off ", "no"):
-        if value is None:
-            monkeypatch.delenv("MMSP_DEBUG", raising=False)
-        else:
-            monkeypatch.setenv("MMSP_DEBUG", value)
-        assert all(raw["type"] in ("usage", "finish") for raw in decode(client_type, [event]))
-    monkeypatch.setenv("MMSP_DEBUG", "1")
-    with pytest.raises(UnknownEventError) as caught:
-        decode(client_type, [event])
-    assert caught.value.client == VENDORS[client_type].client
-    assert 0 < len(caught.value.event) <= 170
-
-
-@pytest.mark.parametrize("client_type", STREAMING)
-def test_known_events_raise_nothing_while_debugging(client_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMSP_DEBUG", "1")
-    by_dialect = {
-        "chat": recorded.CHAT,
-        "responses": recorded.RESPONSES,
-        "messages": recorded.MESSAGES,
-        "interactions": recorded.INTERACTIONS,
-        "generate_content": recorded.GENERATE,
-    }
-    skipped = {"keepalive and tools that run there", "parts that mean nothing here"}
-    if route(client_type).vendor.rules.get("thinking_from") == ("content",):
-        skipped.add("summary")
-    streams = by_dialect[VENDORS[client_type].dialect]
-    assert all(decode(client_type, events) for name, events in streams.items() if name not in skipped)
