@@ -22,7 +22,7 @@ from mmsp_nb.protocol.errors import ConcurrentCallError, InvalidMessageError, MM
 from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms, stamp
 from mmsp_nb.protocol.items import UniConfig, UniEvent, UniMessage
 from mmsp_nb.protocol.validation import check_config, check_messages
-from mmsp_nb.providers.routing import family, resolve
+from mmsp_nb.providers.routing import Route, family, resolve
 from mmsp_nb.providers.vendors import Vendor
 from mmsp_nb.transport.failures import parse_json
 from mmsp_nb.transport.http import Transport
@@ -67,11 +67,20 @@ class AutoLLMClient:
         transport: Transport | None = None,
     ) -> None:
         route = resolve(model, api_key, base_url, client_type, default_headers)
-        self._endpoint = Endpoint(route, transport or Transport())
+        self._connect(route, transport or Transport())
+
+    def _connect(self, route: Route, transport: Transport) -> None:
+        self._endpoint = Endpoint(route, transport)
         self._history: list[UniMessage] = []
         self._checked = 0  # so many messages of the history are known to be valid
         self._holder: _Call | None = None  # the latest stateful call
         self._calls: set[_Call] = set()
+
+    def sibling(self) -> Self:
+        """Another client of the same model, endpoint and key, with an empty history."""
+        other = object.__new__(type(self))
+        other._connect(self._endpoint.route, self._endpoint.transport)
+        return other
 
     # who it is
 
