@@ -231,7 +231,7 @@ class AutoLLMClient:
             out: list[UniEvent] = []
             failure: MMSPError | None = None
             for request in requests:
-                async with endpoint.open(request, signal) as response:
+                async with await endpoint.send(request, signal) as response:
                     while (batch := await response.batch()) is not None:
                         for name, data in batch:
                             signal.throw_if_aborted()

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 import pydantic_core
@@ -83,31 +82,8 @@ class Endpoint:
         """The decoder for the answers to ``requests``, fed with all of them in order."""
         return self._dialect.decoder(self.vendor, self.route.model, requests)
 
-    def open(self, request: Request, signal: AbortSignal | None = None) -> AbstractAsyncContextManager[Response]:
-        """Send ``request``; see `Transport.open`. What an MMSP server refuses is an UpstreamError."""
-        return self._relayed(self._open(request, signal)) if self.relays else self._open(request, signal)
-
-    @asynccontextmanager
-    async def _relayed(self, opened: AbstractAsyncContextManager[Response]) -> AsyncIterator[Response]:
-        try:
-            async with opened as response:
-                if response.status != 200:
-                    try:
-                        document = await response.json()
-                    except TransportError:  # no JSON: the status says enough
-                        document = None
-                    raise upstream_error(self.vendor.client, response.status, document)
-                yield response
-        except HTTPStatusError as error:
-            said = error.__dict__
-            payload = said["error"]
-            if isinstance(payload, Mapping):
-                # a body without an error object counts as text
-                payload = {"error": payload} if payload.keys() & {"type", "message"} else json.dumps(payload)
-            raise upstream_error(self.vendor.client, said["status"], payload, error.message) from None
-
-    @asynccontextmanager
-    async def _open(self, request: Request, signal: AbortSignal | None) -> AsyncIterator[Response]:
+    async def send(self, request: Request, signal: AbortSignal | None = None) -> Response:
+        """Send ``request``; see `Transport.send`. What an MMSP server refuses is an UpstreamError."""
         client = self.vendor.client
         wire = WireRequest(
             request.method,
@@ -121,10 +97,31 @@ class Endpoint:
             wire.headers["Authorization"] = f"Bearer {token}"
         elif self.vendor.auth == "aws":
             sign(wire, self.route.api_key or "", region=self.vendor.rules["region"])
-        async with self.transport.open(
+        sending = self.transport.send(
             wire, client=client, signal=signal, parse_error=error_details, key_env=self.vendor.api_key_env
-        ) as response:
-            yield response
+        )
+        return await (self._relayed(sending) if self.relays else sending)
+
+    async def _relayed(self, sending: Coroutine[Any, Any, Response]) -> Response:
+        """The answer of an MMSP server, where any status but 200 is an error of its own kind."""
+        client = self.vendor.client
+        try:
+            response = await sending
+        except HTTPStatusError as error:
+            said = error.__dict__
+            payload = said["error"]
+            if isinstance(payload, Mapping):
+                # a body without an error object counts as text
+                payload = {"error": payload} if payload.keys() & {"type", "message"} else json.dumps(payload)
+            raise upstream_error(client, said["status"], payload, error.message) from None
+        if response.status == 200:
+            return response
+        async with response:
+            try:
+                document = await response.json()
+            except TransportError:  # no JSON: the status says enough
+                document = None
+        raise upstream_error(client, response.status, document)
 
     async def models(self) -> list[str]:
         """All model ids of the endpoint, in its order."""
@@ -133,7 +130,7 @@ class Endpoint:
         asked: set[str] = set()
         while request is not None and request.path not in asked and len(asked) < MAX_PAGES:
             asked.add(request.path)
-            async with self.open(request) as response:
+            async with await self.send(request) as response:
                 page = self._dialect.parse_models(await response.json())
             ids += page.ids
             request = Request(page.next, headers=request.headers, method="GET", framing="json") if page.next else None

@@ -87,6 +87,11 @@ class Subject:
         self._key_env = key_env
         self._secrets = request.headers.secrets()
 
+    def claim(self, error: BaseException) -> None:
+        """Complete an error of a handler or parser, which does not know whose request it is."""
+        if isinstance(error, TransportError) and error.__dict__.get("client") is None:
+            error.__dict__.update(client=self.client, url=self.url)
+
     def clean(self, text: str) -> str:
         """``text`` in one line, without the request's secrets; servers do quote them."""
         for secret in self._secrets:

@@ -53,7 +53,7 @@ class ServiceAccount:
             ApiKeyRequiredError: the document is no service account's.
             AuthenticationError: Google refuses the account.
             ImportError: the package ``cryptography`` is missing.
-            And what `Transport.open` raises.
+            And what `Transport.send` raises.
         """
         now = self._clock()
         if now >= self._until:
@@ -67,7 +67,9 @@ class ServiceAccount:
                 "json",
             )
             try:
-                async with transport.open(request, client=client, signal=signal, parse_error=_details) as response:
+                async with await transport.send(
+                    request, client=client, signal=signal, parse_error=_details
+                ) as response:
                     answer = await response.json()
             except HTTPStatusError as error:
                 said = {name: value for name, value in error.__dict__.items() if name in AuthenticationError.fields}

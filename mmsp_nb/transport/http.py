@@ -1,7 +1,7 @@
 """One request out, one answer in: retries, time limits, abort and typed failures.
 
 Retries happen only until the first byte of a successful answer's body has come; afterwards nothing
-is ever repeated. Whoever leaves ``async with transport.open(...)`` has closed the connection.
+is ever repeated. Whoever leaves ``async with await transport.send(...)`` has closed the connection.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import random
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -71,8 +70,7 @@ class Transport:
         self._handler = handler or httpx_handler(self.timeouts)
         self._sleep, self._clock, self._jitter = sleep, clock, jitter
 
-    @asynccontextmanager
-    async def open(
+    async def send(
         self,
         request: WireRequest,
         *,
@@ -80,8 +78,8 @@ class Transport:
         signal: AbortSignal | None = None,
         parse_error: ErrorParser = error_details,
         key_env: str | None = None,
-    ) -> AsyncIterator[Response]:
-        """Send ``request`` and hand out its answer, whose first bytes have come.
+    ) -> Response:
+        """Send ``request``; the answer, whose first bytes have come. Use it in ``async with``.
 
         Args:
             client: the adapter's class name, for errors.
@@ -91,24 +89,17 @@ class Transport:
 
         Raises:
             ConnectionFailedError, RequestTimeoutError, HTTPStatusError, AuthenticationError,
-            RateLimitError, AbortError; and the `Response` methods their own.
+            RateLimitError, AbortError.
         """
         _prepare(request, client)
         subject = Subject(request, client, parse_error, key_env)
         interrupt = Interrupt(signal)
-        response: Response | None = None
         try:
-            response = await self._connect(request, subject, interrupt)
-            interrupt.on_idle = response.aclose
-            yield response
-        except TransportError as error:  # of a handler or parser, which does not know whose request it is
-            if error.client is None:  # type: ignore[attr-defined]
-                error.__dict__.update(client=client, url=subject.url)
-            raise
-        finally:
+            return await self._connect(request, subject, interrupt)
+        except BaseException as error:
             interrupt.close()
-            if response is not None:
-                await response.aclose()
+            subject.claim(error)
+            raise
 
     async def _connect(self, request: WireRequest, subject: Subject, interrupt: Interrupt) -> Response:
         tries = counted = 0

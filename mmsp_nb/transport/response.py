@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import httpx
 
@@ -33,7 +34,7 @@ DRAIN_TIMEOUT = 0.1
 
 
 class Response:
-    """What `Transport.open` hands out. Read it once: with `batch`, `events` or `json`.
+    """What `Transport.send` returns. Read it once, within ``async with``: by `batch`, `events` or `json`.
 
     Each of them raises ConnectionCutError, RequestTimeoutError, ResponseFormatError,
     ResponseTooLargeError or AbortError. ``headers`` has lower-case names.
@@ -67,6 +68,15 @@ class Response:
         self._parser = EventStreamParser(limit) if framing == "aws" else SSEParser(limit)
         self._state = "start"  # then "running", "drain" after [DONE], "over"
         self._closing: asyncio.Task[None] | None = None
+        interrupt.on_idle = self._shut
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
 
     async def batch(self) -> list[ServerEvent] | None:
         """The next events, at least one: all that came together. None at the end of the stream.
@@ -82,7 +92,11 @@ class Response:
             self._state = "running"
         while self._state == "running":
             chunk = await self._read()
-            events = self._parser.feed(chunk) if chunk is not None else self._finish()
+            try:
+                events = self._parser.feed(chunk) if chunk is not None else self._finish()
+            except TransportError as error:
+                self._subject.claim(error)
+                raise
             for index, (_, data) in enumerate(events):
                 if is_done(data):
                     del events[index:]
@@ -111,6 +125,10 @@ class Response:
 
     async def aclose(self) -> None:
         """Close the connection, unless the answer was read to its end: then it is kept for the next."""
+        self._interrupt.close()
+        await self._shut()
+
+    async def _shut(self) -> None:
         # A task of its own, so that a cancelled caller still leaves a closed connection behind.
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())

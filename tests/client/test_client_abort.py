@@ -1,6 +1,7 @@
 """Section by section the table of what an abort does at which moment."""
 
 import asyncio
+import gc
 import threading
 from contextlib import aclosing
 
@@ -206,3 +207,17 @@ async def test_leaving_the_loop_closes_the_connection_soon(call, provider):
 def test_a_signal_that_is_none_is_refused(client, signal):
     with pytest.raises(TypeError, match="AbortSignal"):
         client.streaming_response([user("x")], signal=signal)
+
+
+def test_leaving_the_loop_as_the_last_thing_of_a_run_makes_no_noise(client, provider, caplog):
+    provider.when("/chat/completions", Reply(FRAMES[:2]).endless(b": ping\n\n"))
+
+    async def leave():
+        async for _ in client.streaming_response_stateful(user("hi")):
+            break
+
+    for _ in range(3):
+        asyncio.run(leave())
+        gc.collect()
+        provider.wait_until_idle()
+    assert [record for record in caplog.records if record.name == "asyncio" and record.levelname != "DEBUG"] == []

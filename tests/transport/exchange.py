@@ -14,7 +14,7 @@ def post(url, **options):
 
 async def read(transport, request, **options):
     """All events of one exchange."""
-    async with transport.open(request, client="TestClient", **options) as response:
+    async with await transport.send(request, client="TestClient", **options) as response:
         return [event async for event in response.events()]
 
 

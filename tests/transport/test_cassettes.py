@@ -105,7 +105,7 @@ async def test_refusals_and_cuts_are_recorded_too(provider, file):
 
 async def test_a_recording_that_was_left_early_ends_as_a_cut(provider, file):
     provider.add(Reply([b"data: 1\n\n"]).endless(b": ping\n\n"))
-    async with Transport(handler=record(file)).open(ask(provider), client="C") as response:
+    async with await Transport(handler=record(file)).send(ask(provider), client="C") as response:
         await response.batch()
     with pytest.raises(ConnectionCutError, match="recording ends here"):
         await read(Transport(handler=replay(file)), ask(provider))

@@ -57,7 +57,7 @@ async def test_an_abort_ends_a_pending_wait_at_once(provider, transport, reply, 
 async def test_an_abort_while_nobody_reads_closes_the_connection_and_the_next_read_raises(provider, transport):
     gate, signal = Gate(), AbortSignal()
     provider.add(Reply([b"data: 1\n\n", gate]))
-    async with transport.open(post(provider.url()), client="C", signal=signal) as response:
+    async with await transport.send(post(provider.url()), client="C", signal=signal) as response:
         assert await response.batch() == [(None, b"1")]
         signal.abort()
         await asyncio.to_thread(provider.wait_until_idle)
@@ -83,7 +83,7 @@ async def test_an_abort_ends_the_wait_for_a_retry(provider):
 async def test_an_abort_after_the_end_changes_nothing(provider, transport):
     signal = AbortSignal()
     provider.add(Reply([b"data: 1\n\n"]))
-    async with transport.open(post(provider.url()), client="C", signal=signal) as response:
+    async with await transport.send(post(provider.url()), client="C", signal=signal) as response:
         events = [event async for event in response.events()]
         signal.abort()
     assert events == [(None, b"1")]
@@ -142,7 +142,7 @@ async def test_a_time_limit_around_the_read_works(provider, transport):
 
 async def test_leaving_the_block_early_has_closed_the_connection(provider, transport):
     provider.add(Reply([b"data: 1\n\n"]).endless(b": ping\n\n"))
-    async with transport.open(post(provider.url()), client="C") as response:
+    async with await transport.send(post(provider.url()), client="C") as response:
         await response.batch()
     await asyncio.to_thread(provider.wait_until_idle)
 

@@ -114,7 +114,7 @@ async def test_a_web_page_with_status_200(provider, transport):
 
 async def test_a_web_page_where_json_was_asked_for(provider, transport):
     provider.add(Reply.data(b"<html>", "text/html"))
-    async with transport.open(post(provider.url(), framing="json"), client="C") as response:
+    async with await transport.send(post(provider.url(), framing="json"), client="C") as response:
         with pytest.raises(ResponseFormatError, match="web page"):
             await response.json()
 
@@ -122,14 +122,14 @@ async def test_a_web_page_where_json_was_asked_for(provider, transport):
 @pytest.mark.parametrize("body", [b"", b"  \n"])
 async def test_an_empty_json_answer(provider, transport, body):
     provider.add(Reply.data(body, "application/json"))
-    async with transport.open(post(provider.url(), framing="json"), client="C") as response:
+    async with await transport.send(post(provider.url(), framing="json"), client="C") as response:
         with pytest.raises(ResponseFormatError, match="empty answer"):
             await response.json()
 
 
 async def test_json_garbage(provider, transport):
     provider.add(Reply.data(b'{"a":', "application/json"))
-    async with transport.open(post(provider.url(), framing="json"), client="C") as response:
+    async with await transport.send(post(provider.url(), framing="json"), client="C") as response:
         with pytest.raises(ResponseFormatError, match="not JSON"):
             await response.json()
 
@@ -177,7 +177,7 @@ async def test_a_stream_that_ends_inside_an_event_was_cut(provider, transport):
     provider.add(Reply([b'data: 1\n\ndata: {"a":'], framing="close"))
     seen = []
     with pytest.raises(ConnectionCutError, match="in the middle of an event"):
-        async with transport.open(post(provider.url()), client="C") as response:
+        async with await transport.send(post(provider.url()), client="C") as response:
             async for _, data in response.events():
                 seen.append(data)
     assert seen == [b"1"]
@@ -198,7 +198,7 @@ async def test_compressed_streams_are_read_as_they_come(provider, transport):
     gate = Gate()
     end = press.compress(b"data: b\n\n") + press.flush()
     provider.add(Reply([*pieces, gate, end], headers={"content-encoding": "gzip"}))
-    async with transport.open(post(provider.url()), client="C") as response:
+    async with await transport.send(post(provider.url()), client="C") as response:
         assert await response.batch() == [(None, "aä".encode())]
         gate.open()
         assert await response.batch() == [(None, b"b")]
@@ -207,7 +207,7 @@ async def test_compressed_streams_are_read_as_they_come(provider, transport):
 
 async def test_a_compressed_json_answer(provider, transport):
     provider.add(Reply([gzip.compress(b"[1]")], headers={"content-encoding": "gzip"}))
-    async with transport.open(post(provider.url(), framing="json"), client="C") as response:
+    async with await transport.send(post(provider.url(), framing="json"), client="C") as response:
         assert await response.json() == [1]
 
 
@@ -225,7 +225,7 @@ async def test_an_event_beyond_the_limit(provider, make_transport):
     provider.add(Reply([b"data: 1\n\n", b"data: "]).endless(b"x" * 1000))
     seen = []
     with pytest.raises(ResponseTooLargeError) as caught:
-        async with make_transport(max_event=50_000).open(post(provider.url()), client="C") as response:
+        async with await make_transport(max_event=50_000).send(post(provider.url()), client="C") as response:
             async for _, data in response.events():
                 seen.append(data)
     assert seen == [b"1"]
@@ -235,7 +235,9 @@ async def test_an_event_beyond_the_limit(provider, make_transport):
 
 async def test_a_json_answer_beyond_the_limit(provider, make_transport):
     provider.add(Reply([b"["]).endless(b"1,"))
-    async with make_transport(max_event=10_000).open(post(provider.url(), framing="json"), client="C") as response:
+    async with await make_transport(max_event=10_000).send(
+        post(provider.url(), framing="json"), client="C"
+    ) as response:
         with pytest.raises(ResponseTooLargeError):
             await response.json()
     provider.wait_until_idle()
@@ -361,7 +363,7 @@ async def test_default_headers_are_filled_in_and_given_ones_stay(provider, trans
     assert sent["user-agent"].startswith("mmsp-nb/")
     assert sent["connection"] == "close"
     request = WireRequest("GET", provider.url(), Headers({"accept": "a/b"}), framing="json")
-    async with transport.open(request, client="C") as response:
+    async with await transport.send(request, client="C") as response:
         await response.json()
     assert provider.last.headers["accept"] == "a/b"
     assert "content-type" not in provider.last.headers

@@ -139,7 +139,7 @@ async def test_a_stream_cut_after_its_first_byte_is_not(provider, transport, wai
     provider.add(OK.cut(first, how), OK)
     seen = []
     with pytest.raises(ConnectionCutError, match="middle of the answer") as caught:
-        async with transport.open(post(provider.url("/v1?key=abc")), client="TestClient") as response:
+        async with await transport.send(post(provider.url("/v1?key=abc")), client="TestClient") as response:
             async for event in response.events():
                 seen.append(event)
     assert seen == EVENTS
@@ -173,6 +173,6 @@ async def test_an_empty_success_is_no_reason_to_ask_again(provider, transport):
 
 async def test_json_answers_are_retried_too(provider, transport):
     provider.add(Reply.json({}, 500), Reply.json({"data": [1]}))
-    async with transport.open(post(provider.url(), framing="json"), client="C") as response:
+    async with await transport.send(post(provider.url(), framing="json"), client="C") as response:
         assert await response.json() == {"data": [1]}
         assert json.loads(provider.last.headers["content-length"]) == 2
