@@ -20,7 +20,7 @@ from mmsp_nb.protocol.errors import AbortError, IncompleteStreamError, Unsupport
 from mmsp_nb.protocol.items import Item, UniMessage
 from mmsp_nb.tools import PreparedCall, Tool, ToolOutcome, ToolRegistry, interrupted, prepare, run_calls
 
-__all__ = ["Agent", "Execute", "user_message"]
+__all__ = ["Agent", "Execute", "checked_max_turns", "user_message"]
 
 Event = dict[str, Any]
 Report = Callable[[Event], None]
@@ -56,11 +56,9 @@ class Agent:
         config: Mapping[str, Any] | None = None,
         execute: Execute | None = None,
     ) -> None:
-        if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
-            raise ValueError(f"max_turns is a whole number from 1 on, not {max_turns!r}")
         self.client = client
         self.tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*tools)
-        self.max_turns = max_turns
+        self.max_turns = checked_max_turns(max_turns)
         self.config = dict(config or {})
         self.execute: Execute = execute or run_calls
         self.pending: UniMessage | None = None
@@ -213,6 +211,13 @@ class Agent:
             for event in reports:  # what ended while we were being stopped
                 if event["type"] == "tool_end":
                     note(event["outcome"])
+
+
+def checked_max_turns(value: Any) -> int:
+    """``value`` if it is a limit of requests; else ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"max_turns is a whole number from 1 on, not {value!r}")
+    return value
 
 
 class _Response:

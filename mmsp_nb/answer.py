@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 from mmsp_nb import reprs
 from mmsp_nb.media import Picture
@@ -23,9 +24,19 @@ class Answer:
             resets this when the cell has ended.
     """
 
+    _drawn: ClassVar[weakref.WeakSet[Answer]] = weakref.WeakSet()
+
     def __init__(self, turn: Turn, *, shown: bool = False) -> None:
         self.turn = turn
         self.shown = shown
+        if shown:
+            self._drawn.add(self)
+
+    @classmethod
+    def forget_shown(cls) -> None:
+        """The cell has ended: whoever displays an answer of it later wants to see it."""
+        while cls._drawn:
+            cls._drawn.pop().shown = False
 
     @property
     def text(self) -> str:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from mmsp_nb import hosts, reprs
-from mmsp_nb.agent import Agent, Execute
+from mmsp_nb.agent import Agent, Execute, checked_max_turns
 from mmsp_nb.answer import Answer
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_item, copy_messages
@@ -26,12 +26,14 @@ from mmsp_nb.protocol.errors import (
 )
 from mmsp_nb.protocol.items import UniMessage, UsageMetadata
 from mmsp_nb.protocol.repairs import RepairReport, Traits, repair
+from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
 from mmsp_nb.tools import ToolRegistry
 from mmsp_nb.turns import Recorder, Turn, join, merged
 
 __all__ = ["Answer", "Conversation", "Turn"]
 
+_CLIENT_OPTIONS = ("api_key", "base_url", "client_type", "default_headers", "transport")
 _REFUSED = (ConcurrentCallError, InvalidMessageError, UnsupportedContentError, UnsupportedParameterError)
 
 
@@ -78,7 +80,7 @@ class Conversation:
         self.config: dict[str, Any] = dict(config or {})
         if system is not None:
             self.config["system_prompt"] = system
-        self.max_turns = max_turns
+        self.max_turns = checked_max_turns(max_turns)
         self.name = name
         self.turns: list[Turn] = []
         self.why: str | None = None
@@ -86,8 +88,7 @@ class Conversation:
             raise TypeError("give either a client, or a model and options for one")
         if client is None and model is None:
             model, client_options = self._choose(client_options)
-        self._options = client_options
-        self._given = client is not None
+        self._transport = client_options.get("transport")
         self.client = client if client is not None else _make_client(model or "", client_options)
         self._before: list[UniMessage] = self.client.get_history()
         self._resets: list[tuple[list[Turn], list[UniMessage]]] = []
@@ -222,12 +223,8 @@ class Conversation:
         if (model is None) == (client is None):
             raise TypeError("switch() takes a model or a client")
         if client is None:
-            if "transport" in self._options:
-                client_options.setdefault("transport", self._options["transport"])
-            client, self._given = _make_client(model or "", client_options), False
-        else:
-            self._given = True
-        self.client, self._options, self.why = client, client_options, None
+            client = _make_client(model or "", {"transport": self._transport, **client_options})
+        self.client, self.why = client, None
         return self._load_history()
 
     def reset(self) -> None:
@@ -256,7 +253,7 @@ class Conversation:
 
         Args:
             at: The last turn to take over: a `Turn`, its id, or its index; None for all.
-            client: For the fork; needed only when this conversation was given a client that cannot be copied.
+            client: For the fork; needed only when this conversation's client has no ``sibling()``.
             name: Its name; default the same.
         """
         turns = self._finished()[: self._position(at) + 1]
@@ -269,7 +266,7 @@ class Conversation:
             max_turns=self.max_turns,
             name=name or self.name,
         )
-        fork._options, fork._given, fork.why = dict(self._options), self._given, self.why
+        fork._transport, fork.why = self._transport, self.why
         fork.turns = [turn.copy() for turn in turns]
         fork._before = copy_messages(self._before)
         fork._load_history()
@@ -300,9 +297,9 @@ class Conversation:
         try:
             tools = self.tools if question.tools is None else question.tools
             config = {**self.config, **question.config}
-            recorder, message = self._begin(question, tools, config)
             agent = Agent(self.client, tools, max_turns=self.max_turns, config=config, execute=execute)
             question.agent = agent
+            recorder, message = self._begin(question, tools, config)
             async with aclosing(agent.run(message, signal=question.signal)) as events:
                 async for event in events:
                     recorder.add(event)
@@ -411,13 +408,11 @@ class Conversation:
 
     def _sibling(self) -> Any:
         """Another client for the same model."""
-        if not self._given:
-            return _make_client(self.model, self._options)
-        if hasattr(self.client, "sibling"):
-            return self.client.sibling()
-        raise UnsupportedOperationError(
-            "this conversation was given a client, and a fork needs one of its own: fork(client=...)", operation="fork"
-        )
+        if not hasattr(self.client, "sibling"):
+            raise UnsupportedOperationError(
+                "this client cannot be copied, and a fork needs one of its own: fork(client=...)", operation="fork"
+            )
+        return self.client.sibling()
 
     def _choose(self, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         from mmsp_nb.local import choose
@@ -436,6 +431,10 @@ def _answer(question: Question, shown: bool) -> Answer:
 def _make_client(model: str, options: Mapping[str, Any]) -> Any:
     from mmsp_nb.client import AutoLLMClient
 
+    for name in options:
+        if name not in _CLIENT_OPTIONS:
+            near = did_you_mean(name, [*_CLIENT_OPTIONS, "tools", "system", "config", "max_turns", "name", "client"])
+            raise TypeError(f"unknown option {name!r} of a conversation{near}")
     return AutoLLMClient(model, **options)
 
 

@@ -77,7 +77,12 @@ class PlainHost:
                 async for _ in events:
                     pass
 
-        job = loop.submit(consume())
+        try:
+            job = loop.submit(consume())
+        except RuntimeError as error:
+            raise UnsupportedOperationError(
+                f"no thread to wait for ({error}): use `await ask_async(...)`", operation="ask"
+            ) from None
         job.add_done_callback(lambda _: mailbox.put(None))
         try:
             while True:

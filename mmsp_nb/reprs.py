@@ -117,7 +117,9 @@ def _other(kind: str, item: Item) -> str:
     return f"[{item['mime_type']}, {len(item['data']):,} bytes]"
 
 
-def _arguments(arguments: dict[str, Any]) -> str:
+def _arguments(arguments: Any) -> str:
+    if not isinstance(arguments, dict):
+        return repr(arguments)
     written = ((name, json.dumps(value, ensure_ascii=False, default=repr)) for name, value in arguments.items())
     return ", ".join(f"{name}={value}" for name, value in written)
 

@@ -128,10 +128,11 @@ class Recorder:
         if kind == "event":
             self._take(event["event"])
         elif kind == "turn_start":
+            # kept as it is until the request ends: the agent may still take pictures out that the model refuses
+            self._asking = turn.messages[0] if self._first else event["message"]
             if not self._first:
                 turn.messages.append(copy_message(event["message"]))
             self._first = False
-            self._asking = copy_message(turn.messages[-1])
             self._items, self._running = [], None
             self._calls, self._results_due, self._ended = [], False, False
         elif kind == "turn_end":
@@ -205,7 +206,7 @@ class Recorder:
         turn.finish_reason = event.get("finish_reason")
         turn.messages.append(answer)
         assert self._asking is not None
-        turn.history += [self._asking, copy_message(answer)]
+        turn.history += [copy_message(self._asking), copy_message(answer)]
         self._calls = [item for item in self._items if item["type"] == "tool_call.done"]
         self._results_due = bool(self._calls)
         self._asking, self._items, self._running = None, [], None
@@ -223,12 +224,12 @@ class Recorder:
             turn.messages.append({"role": "assistant", "content_items": shown})
         said = _replayable(items, running)
         if said:
-            turn.history += [asking, {"role": "assistant", "content_items": copy_item(said)}]
+            turn.history += [copy_message(asking), {"role": "assistant", "content_items": copy_item(said)}]
             self._calls = [item for item in said if item["type"] == "tool_call.done"]
             if self._calls:
                 self._keep(_interruptions(self._calls))
         elif any(item["type"] == "tool_result.done" for item in asking["content_items"]):
-            turn.history.append(asking)  # the calls before them need their answers
+            turn.history.append(copy_message(asking))  # the calls before them need their answers
 
     def _keep(self, message: UniMessage) -> None:
         self.turn.messages.append(copy_message(message))

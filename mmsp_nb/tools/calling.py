@@ -19,7 +19,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.arguments import InvalidArguments, bind
 from mmsp_nb.tools.definition import Tool
 from mmsp_nb.tools.registry import ToolRegistry
-from mmsp_nb.tools.views import cut, error_text, view
+from mmsp_nb.tools.views import cut, error_text, short, view
 
 __all__ = ["INTERRUPTED", "PreparedCall", "Report", "ToolOutcome", "interrupted", "prepare", "run_calls"]
 
@@ -27,7 +27,7 @@ Status = Literal["ok", "error", "unknown", "invalid", "interrupted", "timeout"]
 Report = Callable[[dict[str, Any]], None]
 Run = Callable[["PreparedCall"], Awaitable["ToolOutcome"]]
 
-INTERRUPTED = "Interrupted by the user before there was a result."
+INTERRUPTED = "Interrupted before there was a result."
 
 MAX_CORRECTION = 1_500
 MAX_YIELDED = 10_000
@@ -76,8 +76,9 @@ class ToolOutcome:
         return {**item, "images": list(self.images)} if self.images else item
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={cut(repr(value), 60)}" for name, value in self.arguments.items())
-        return f"<ToolOutcome {self.name}({cut(arguments, 200)}): {self.status}, {cut(self.text, 200)!r}>"
+        given = self.arguments.items() if isinstance(self.arguments, dict) else [("?", self.arguments)]
+        arguments = ", ".join(f"{name}={short(value, 60)}" for name, value in given)
+        return f"<ToolOutcome {self.name}({arguments[:200]}): {self.status}, {short(self.text, 200)}>"
 
 
 def interrupted(call: Item, tool: Tool | None = None) -> ToolOutcome:

@@ -28,7 +28,7 @@ from mmsp_nb import media
 from mmsp_nb.masking import mask_keys
 from mmsp_nb.tools import tables
 
-__all__ = ["MAX_IMAGES", "MAX_TEXT", "View", "cut", "error_text", "view"]
+__all__ = ["MAX_IMAGES", "MAX_TEXT", "View", "cut", "error_text", "short", "view"]
 
 MAX_TEXT = 20_000
 """Characters of one result that a model gets to read."""
@@ -76,6 +76,12 @@ def cut(text: str, limit: int = MAX_TEXT) -> str:
     head, tail = limit * 3 // 4, limit // 4
     left_out = len(text) - head - tail
     return f"{text[:head]}\n[... {left_out:,} of {len(text):,} characters left out ...]\n{text[-tail:]}"
+
+
+def short(value: Any, limit: int) -> str:
+    """``repr(value)`` on one line, at most ``limit`` characters."""
+    text = " ".join(repr(value[: 2 * limit] if isinstance(value, str) else value).split())
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 def error_text(error: BaseException) -> str:

@@ -16,10 +16,11 @@ from mmsp_nb.protocol.errors import (
     AbortError,
     ConcurrentCallError,
     InvalidMessageError,
+    UnsupportedContentError,
     UnsupportedOperationError,
     UnsupportedParameterError,
 )
-from mmsp_nb.tools import ToolRegistry
+from mmsp_nb.tools import ToolRegistry, View
 
 
 def tide(port: str) -> dict[str, Any]:
@@ -147,6 +148,12 @@ def test_a_question_refused_before_sending_leaves_the_conversation_as_it_was():
 def test_the_arguments_of_the_constructor_are_checked():
     with pytest.raises(TypeError, match="either a client"):
         Conversation("demo", client=ScriptedClient())
+    with pytest.raises(TypeError, match=r"'max_turn'.*did you mean 'max_turns'"):
+        Conversation("demo", max_turn=3)
+    with pytest.raises(ValueError, match="max_turns"):
+        chat(max_turns=0)
+    with pytest.raises(TypeError, match="not int"):
+        chat(tools=[3])
     client = ScriptedClient()
     client.set_history([{"role": "user", "content_items": [{"type": "text.done", "text": "before"}]}])
     assert said(Conversation(client=client).messages) == [("u", "text:before")]
@@ -266,6 +273,18 @@ def test_several_threads_may_ask_at_once():
     assert answers == {0: "0", 1: "1", 2: "2"}
 
 
+def test_where_there_are_no_threads_the_way_out_is_named(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    from mmsp_nb import loop
+
+    monkeypatch.setattr(loop, "_shared", loop.BackgroundLoop())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(UnsupportedOperationError, match="ask_async"):
+        chat([text("x")]).ask("1")
+
+
 def test_a_second_question_meanwhile_is_refused_and_does_not_disturb_the_first():
     gate = Gate()
     conversation = chat([gate, text("first")])
@@ -345,7 +364,7 @@ def test_half_streamed_arguments_are_dropped_and_complete_calls_are_answered():
         ("u", "text:1"),
         ("a", "text:Let me see."),
         ("a", "tool_call:tide"),
-        ("u", "tool_result:Interrupted by the user before there was a result."),
+        ("u", "tool_result:Interrupted before there was a result."),
         ("u", "text:2"),
     ]
     assert [m["role"] for m in conversation.client.requests[-1][0]] == ["user", "assistant", "user"]
@@ -383,10 +402,24 @@ def test_an_interrupted_tool_leaves_a_valid_history_with_the_results_there_were(
     conversation.ask("2")
     assert sent(conversation)[-4:] == [
         ("u", 'tool_result:{"port":"Brest","height":6.5}'),
-        ("u", "tool_result:Interrupted by the user before there was a result."),
-        ("u", "tool_result:Interrupted by the user before there was a result."),
+        ("u", "tool_result:Interrupted before there was a result."),
+        ("u", "tool_result:Interrupted before there was a result."),
         ("u", "text:2"),
     ]
+
+
+def test_pictures_that_were_left_out_stay_out_of_the_history():
+    def plot() -> View:
+        return View("a plot", ("data:image/png;base64,AA==",))
+
+    refused = UnsupportedContentError("no images", item_type="tool_result")
+    conversation = chat([call("plot")], [refused], [text("x")], [RuntimeError("down")], [text("ok")], tools=plot)
+    answer = conversation.ask("1")
+    assert answer.messages[2]["content_items"][0]["images"], "a person may see them"
+    with pytest.raises(RuntimeError):
+        conversation.ask("2")
+    conversation.ask("3")
+    assert "images" not in conversation.client.requests[-1][0][2]["content_items"][0]
 
 
 def test_an_error_in_mid_stream_keeps_what_came():
