@@ -58,6 +58,7 @@ class Parameter:
     """
 
     name: str
+    annotation: Any
     adapter: pydantic.TypeAdapter[Any]
     required: bool
     positional_only: bool = False
@@ -196,6 +197,7 @@ def _inputs(
         inputs.append(
             Parameter(
                 name=parameter.name,
+                annotation=annotation,
                 adapter=_adapter(annotation, parameter.name, name),
                 required=default is NOTHING and factory is None,
                 positional_only=parameter.kind is parameter.POSITIONAL_ONLY,
@@ -291,7 +293,7 @@ def _object_schema(inputs: list[Parameter], notes: dict[str, str], tool: str) ->
             try:
                 each.adapter.json_schema(schema_generator=_Quiet)
             except Exception:
-                raise _undescribable(each.adapter._type, each.name, tool) from error
+                raise _undescribable(each.annotation, each.name, tool) from error
         raise ToolDefinitionError(f"tool {tool!r} cannot be described: {type(error).__name__}", tool=tool) from error
     properties = {each.name: _property(schemas[each.name, "validation"], each, notes[each.name]) for each in inputs}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
