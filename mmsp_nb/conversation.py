@@ -59,7 +59,6 @@ class Conversation:
 
     Attributes:
         turns: The questions so far, as `Turn` objects, failed and interrupted ones included.
-        tools: The `ToolRegistry`; add to it at any time.
         client: The client. Its history belongs to the conversation.
         why: How the model was chosen when none was given, else None.
     """
@@ -76,7 +75,7 @@ class Conversation:
         name: str | None = None,
         **client_options: Any,
     ) -> None:
-        self.tools = registry_of(tools)
+        self._tools = registry_of(tools)
         self.config: dict[str, Any] = dict(config or {})
         if system is not None:
             self.config["system_prompt"] = system
@@ -190,6 +189,15 @@ class Conversation:
         costs = [turn.cost for turn in self.turns]
         known = [cost for cost in costs if cost is not None]
         return sum(known, Decimal(0)) if known else None
+
+    @property
+    def tools(self) -> ToolRegistry:
+        """The tools: add to them at any time, or set others, in any form that the constructor takes."""
+        return self._tools
+
+    @tools.setter
+    def tools(self, tools: Tools | None) -> None:
+        self._tools = registry_of(tools)
 
     @property
     def system(self) -> str | None:

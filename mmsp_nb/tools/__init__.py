@@ -8,7 +8,7 @@ from __future__ import annotations
 from mmsp_nb.tools.calling import PreparedCall, ToolOutcome, interrupted, prepare, run_calls
 from mmsp_nb.tools.definition import Tool
 from mmsp_nb.tools.hints import ToolDefinitionError
-from mmsp_nb.tools.registry import ToolRegistry, registry, tool
+from mmsp_nb.tools.registries import ToolRegistry, registry, tool
 from mmsp_nb.tools.schema import inline_refs
 from mmsp_nb.tools.views import View, view
 

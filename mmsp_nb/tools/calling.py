@@ -18,7 +18,7 @@ from mmsp_nb.protocol.items import Item
 from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.arguments import InvalidArguments, bind
 from mmsp_nb.tools.definition import Tool
-from mmsp_nb.tools.registry import ToolRegistry
+from mmsp_nb.tools.registries import ToolRegistry
 from mmsp_nb.tools.views import cut, error_text, short, view
 
 __all__ = ["INTERRUPTED", "PreparedCall", "Report", "ToolOutcome", "interrupted", "prepare", "run_calls"]

@@ -106,13 +106,15 @@ def test_config_and_system_prompt_are_defaults_that_a_question_can_override():
 
 def test_tools_for_one_question_and_a_registry_that_is_used_live():
     registry = ToolRegistry()
-    conversation = chat([text("a")], [text("b")], [text("c")], tools=registry)
+    conversation = chat([text("a")], [text("b")], [text("c")], [text("d")], tools=registry)
     conversation.ask("1", tools=[tide])
     conversation.ask("2")
     registry.add(tide)
     conversation.ask("3")
+    conversation.tools = None
+    conversation.ask("4")
     names = [[each["name"] for each in config.get("tools", [])] for _, config in conversation.client.requests]
-    assert names == [["tide"], [], ["tide"]]
+    assert names == [["tide"], [], ["tide"], []]
 
 
 def test_pictures_and_lists_of_items():

@@ -26,7 +26,7 @@ BELOW = {
     "providers": ("client", "agent", "tools", "conversation", "notebook", "testing"),
     "transport": ("client", "agent", "tools", "conversation", "notebook", "local", "testing"),
     "client.py": ("agent", "tools", "conversation", "notebook", "testing"),
-    "tools.py": ("agent", "conversation", "notebook", "testing"),
+    "tools": ("agent", "conversation", "notebook", "testing"),
     "agent.py": ("conversation", "notebook", "testing"),
     "conversation.py": ("notebook", "testing"),
 }
