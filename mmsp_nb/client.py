@@ -15,14 +15,17 @@ from typing import Any, NoReturn, Self, cast
 
 from mmsp_nb.endpoint import Endpoint
 from mmsp_nb.masking import mask_keys
+from mmsp_nb.mending import Mender
 from mmsp_nb.protocol.abort import AbortSignal
 from mmsp_nb.protocol.assembly import concat_uni_events_to_uni_message
 from mmsp_nb.protocol.copying import copy_message, copy_messages
 from mmsp_nb.protocol.errors import ConcurrentCallError, InvalidMessageError, MMSPError, ResponseFormatError, preview
 from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms, stamp
 from mmsp_nb.protocol.items import UniConfig, UniEvent, UniMessage
+from mmsp_nb.protocol.repairs import RepairReport
 from mmsp_nb.protocol.validation import check_config, check_messages
 from mmsp_nb.providers.routing import Route, family, resolve
+from mmsp_nb.providers.traits import origin
 from mmsp_nb.providers.vendors import Vendor
 from mmsp_nb.transport.failures import parse_json
 from mmsp_nb.transport.http import Transport
@@ -73,6 +76,9 @@ class AutoLLMClient:
         self._endpoint = Endpoint(route, transport)
         self._history: list[UniMessage] = []
         self._checked = 0  # so many messages of the history are known to be valid
+        self._marked = 0  # so many have an origin
+        vendor = route.vendor
+        self._mender = Mender(origin(vendor, route.model, route.base_url), vendor.traits(route.model))
         self._holder: _Call | None = None  # the latest stateful call
         self._calls: set[_Call] = set()
 
@@ -101,6 +107,15 @@ class AutoLLMClient:
     @property
     def base_url(self) -> str:
         return self._endpoint.route.base_url
+
+    @property
+    def origin(self) -> str:
+        """Who makes the opaque parts of the answers (signatures, encrypted reasoning) and can read them.
+
+        Recorded messages have it as ``origin``. A vendor's name, or ``<client type>@<host>/<model>`` where the
+        client type does not tell who answers.
+        """
+        return self._mender.origin
 
     def __repr__(self) -> str:
         return (
@@ -179,13 +194,26 @@ class AutoLLMClient:
             raise InvalidMessageError(
                 f"a history is a list of messages, not {type(history).__name__}", client=self.vendor.client
             )
-        self._history = copy_messages(normalize_legacy_messages(history))
-        self._checked = 0
+        self._replace_history(copy_messages(normalize_legacy_messages(history)))
 
     def clear_history(self) -> None:
         """Forget the history. A running call goes on, and is recorded at its end."""
-        self._history = []
-        self._checked = 0
+        self._replace_history([])
+
+    def mended_history(self) -> tuple[list[UniMessage], RepairReport]:
+        """The history as it is sent, and what was changed for that; both are copies.
+
+        Nothing is changed in a history of this vendor's own. Messages with another ``origin`` lose what only
+        their vendor can read, and what this one would refuse is mended. The history itself stays as it is.
+        """
+        check_messages(self._history[self._checked :], client=self.vendor.client, first=self._checked)
+        mended, report = self._mender(self._history, keep=True)
+        return copy_messages(mended), report
+
+    def _replace_history(self, history: list[UniMessage]) -> None:
+        self._history = history
+        self._checked = self._marked = 0
+        self._mender.forget()
 
     # life
 
@@ -223,8 +251,9 @@ class AutoLLMClient:
         self._register(call)
         try:
             messages, checked = self._prepared(call, given, config)
+            sent = self._sendable(messages, call)
             endpoint, signal = self._endpoint, call.signal
-            requests = await endpoint.requests(messages, checked, signal)
+            requests = await endpoint.requests(sent, checked, signal)
             decoder = endpoint.decoder(requests)
             stream = endpoint.stream()
             decode, push = decoder.decode, stream.push
@@ -259,6 +288,10 @@ class AutoLLMClient:
                 raise failure
             assert stop is not None and stream.message is not None
             if call.message is not None:
+                if sent is messages:
+                    self._mark(self._history[self._marked : self._checked])
+                    self._marked = self._checked
+                self._mark((call.message, stream.message))
                 self._history += [call.message, stream.message]
                 call.over = True
             if checked.get("trace_id") and not endpoint.relays:
@@ -305,6 +338,7 @@ class AutoLLMClient:
             messages = list(given) if relays else normalize_legacy_messages(given)
         if relays:
             call.signal.throw_if_aborted()
+            self._checked = len(messages) - 1 if call.stateful else self._checked
             return messages, cast("UniConfig", dict(config or {}))
         fault: InvalidMessageError | None = None
         try:
@@ -321,6 +355,19 @@ class AutoLLMClient:
         if call.stateful and self._history is history:
             self._checked = len(messages) - 1
         return messages, checked
+
+    def _sendable(self, messages: list[UniMessage], call: _Call) -> list[UniMessage]:
+        """The messages without what only other vendors can read or take; the same list if there is no such thing."""
+        try:
+            return self._mender(messages, keep=call.stateful)[0]
+        except InvalidMessageError:  # only what goes to an MMSP server was not checked, and that is to say so
+            return messages
+
+    def _mark(self, messages: Iterable[UniMessage]) -> None:
+        """This vendor has taken the messages or written them, so they count as its own."""
+        for message in messages:
+            if isinstance(message, dict):
+                message.setdefault("origin", self.origin)
 
     async def _trace(self, messages: Sequence[UniMessage], config: UniConfig) -> None:
         """Write the trace files. Whatever goes wrong there, the answer is whole."""

@@ -25,7 +25,7 @@ from mmsp_nb.protocol.errors import (
     UnsupportedParameterError,
 )
 from mmsp_nb.protocol.items import UniMessage, UsageMetadata
-from mmsp_nb.protocol.repairs import RepairReport, Traits, repair
+from mmsp_nb.protocol.repairs import RepairReport, repair
 from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
 from mmsp_nb.tools import ToolRegistry
@@ -90,6 +90,9 @@ class Conversation:
         self._transport = client_options.get("transport")
         self.client = client if client is not None else _make_client(model or "", client_options)
         self._before: list[UniMessage] = self.client.get_history()
+        if (origin := _origin(self.client)) is not None:
+            for message in self._before:
+                message.setdefault("origin", origin)
         self._resets: list[tuple[list[Turn], list[UniMessage]]] = []
         self._question: Question | None = None
 
@@ -173,7 +176,7 @@ class Conversation:
     @property
     def messages(self) -> list[UniMessage]:
         """A copy of the history that the next question builds on: what was answered, as it was said."""
-        return copy_messages(message for message, _ in join(self._finished(), self._before))
+        return copy_messages(join(self._finished(), self._before))
 
     @property
     def usage(self) -> UsageMetadata | None:
@@ -233,7 +236,8 @@ class Conversation:
         if client is None:
             client = _make_client(model or "", {"transport": self._transport, **client_options})
         self.client, self.why = client, None
-        return self._load_history()
+        report = self._load_history()
+        return client.mended_history()[1] if hasattr(client, "mended_history") else report
 
     def reset(self) -> None:
         """Forget all turns. `undo` brings them back."""
@@ -337,6 +341,7 @@ class Conversation:
         turn = Turn(
             model=self.model,
             client_type=getattr(self.client, "client_type", None),
+            origin=_origin(self.client),
             config=copy_item({k: v for k, v in config.items() if v is not None and k != "tools"}),
             tools=tools.names(),
             parent=None if last is None else last.id,
@@ -346,6 +351,8 @@ class Conversation:
             own = user_message(question.prompt, question.images)
         elif last is not None and last.pending is not None:
             own = copy_item(last.pending)
+            if last.origin is not None:
+                own.setdefault("origin", last.origin)
             turn.resumes = bool(last.history) and last.history[-1]["role"] == "user"
         else:
             raise InvalidMessageError("there is nothing to go on with: give a prompt")
@@ -379,18 +386,13 @@ class Conversation:
         return [turn for turn in self.turns if turn.state != "running"]
 
     def _load_history(self) -> RepairReport:
-        """Give the client the history that the turns leave, as its vendor takes it."""
-        vendor = getattr(self.client, "vendor", None)
-        own = getattr(self.client, "client_type", None)
-        joined = join(self._finished(), self._before)
-        foreign = {
-            index
-            for index, (message, turn) in enumerate(joined)
-            if message["role"] == "assistant" and turn is not None and turn.client_type != own
-        }
-        messages = [message for message, _ in joined]
-        mended, report = repair(messages, traits=getattr(vendor, "traits", None) or Traits(), foreign=foreign)
-        self.client.set_history(mended)
+        """Give the client the history that the turns leave. The report is of what was mended here, not by the client."""
+        messages, report = join(self._finished(), self._before), RepairReport()
+        if not hasattr(self.client, "mended_history"):  # then nobody else keeps another vendor's signatures from it
+            own = _origin(self.client)
+            foreign = {n for n, message in enumerate(messages) if message.get("origin", own) != own}
+            messages, report = repair(messages, foreign=foreign)
+        self.client.set_history(messages)
         return report
 
     def _idle(self, what: str) -> None:
@@ -444,6 +446,11 @@ def _make_client(model: str, options: Mapping[str, Any]) -> Any:
             near = did_you_mean(name, [*_CLIENT_OPTIONS, "tools", "system", "config", "max_turns", "name", "client"])
             raise TypeError(f"unknown option {name!r} of a conversation{near}")
     return AutoLLMClient(model, **options)
+
+
+def _origin(client: Any) -> str | None:
+    """Who can read what ``client`` gets; any client of the protocol will do for a conversation."""
+    return getattr(client, "origin", None) or getattr(client, "client_type", None)
 
 
 def _prices(client: Any) -> dict[str, Any] | None:

@@ -34,6 +34,7 @@ class Turn:
     Attributes:
         id: Unique, and the same in a fork; ``parent`` is the id of the turn before it, None for the first.
         model, client_type: Who answered.
+        origin: Who can read the fidelity of its answers, as in `UniMessage`; None when not known.
         messages: The user's message, then answers and tool results by turns. An item that was cut off has
             ``"partial": True``.
         config: What the question was asked with, tools apart; ``tools`` has their names.
@@ -54,6 +55,7 @@ class Turn:
     model: str
     messages: list[UniMessage] = field(default_factory=list)
     client_type: str | None = None
+    origin: str | None = None
     config: dict[str, Any] = field(default_factory=dict)
     tools: list[str] = field(default_factory=list)
     parent: str | None = None
@@ -240,28 +242,32 @@ class Recorder:
         self.turn.state = state
 
 
-def join(turns: Iterable[Turn], before: Iterable[UniMessage] = ()) -> list[tuple[UniMessage, Turn | None]]:
-    """The history that ``turns`` leave after the messages ``before``, each message with the turn it is from.
+def join(turns: Iterable[Turn], before: Iterable[UniMessage] = ()) -> list[UniMessage]:
+    """The history that ``turns`` leave after the messages ``before``; each message says its origin.
 
     User messages that follow each other become one: results of tools that were not sent go out together
     with the next question, which is the only form that every provider takes.
     """
-    joined: list[tuple[UniMessage, Turn | None]] = [(message, None) for message in before]
+    joined = list(before)
     for turn in turns:
-        if turn.resumes and turn.history and joined and joined[-1][0]["role"] == "user":
+        if turn.resumes and turn.history and joined and joined[-1]["role"] == "user":
             joined.pop()  # the turn has sent it again, as its own first message
         for message in turn.history:
-            last = joined[-1][0] if joined else None
-            if last is not None and last["role"] == message["role"] == "user":
-                joined[-1] = (merged(last, message), turn)
+            if turn.origin is not None and "origin" not in message:
+                message = {**message, "origin": turn.origin}
+            if joined and joined[-1]["role"] == message["role"] == "user":
+                joined[-1] = merged(joined[-1], message)
             else:
-                joined.append((message, turn))
+                joined.append(message)
     return joined
 
 
 def merged(first: UniMessage, second: UniMessage) -> UniMessage:
-    """Two user messages as one."""
-    return {**second, "content_items": [*first["content_items"], *second["content_items"]]}
+    """Two user messages as one, with the origin of the first."""
+    both: UniMessage = {**second, "content_items": [*first["content_items"], *second["content_items"]]}
+    if "origin" in first:
+        both["origin"] = first["origin"]
+    return both
 
 
 def _replayable(items: list[Item], running: Item | None) -> list[Item]:

@@ -18,6 +18,9 @@ Fidelity = dict[str, Any]
 Item = dict[str, Any]
 """Any item, done or delta. The TypedDicts below say what each type holds."""
 
+REDACTED_THINKING = "_REDACTED_THINKING"
+"""The text of a thinking item that stands for reasoning which the provider encrypted."""
+
 
 class Role(StrEnum):
     """Who a message is from. There is no system role: that is ``UniConfig.system_prompt``."""
@@ -126,13 +129,18 @@ class UsageMetadata(TypedDict):
 
 
 class UniMessage(TypedDict):
-    """One message: a role and done items, in order. ``created_at`` is in Unix milliseconds."""
+    """One message: a role and done items, in order. ``created_at`` is in Unix milliseconds.
+
+    ``origin`` says who made the fidelity of its items, and so who can read it; see `AutoLLMClient.origin`.
+    It is never sent.
+    """
 
     role: Literal["user", "assistant"]
     content_items: list[Item]
     usage_metadata: NotRequired[UsageMetadata | None]
     finish_reason: NotRequired[str | None]
     created_at: NotRequired[int | None]
+    origin: NotRequired[str]
 
 
 class UniEvent(TypedDict):

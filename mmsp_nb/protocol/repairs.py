@@ -8,32 +8,38 @@ says what a vendor refuses, `repair` mends just that.
 from __future__ import annotations
 
 import base64
-import string
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mmsp_nb.protocol.items import Item
+from mmsp_nb.protocol.call_ids import NewIds
+from mmsp_nb.protocol.items import REDACTED_THINKING, Item
 
 __all__ = ["Change", "RepairReport", "Traits", "repair"]
 
 NO_RESULT = "There is no result: the call was interrupted."
 BEGINNING = "(The beginning of this conversation is missing.)"
+NO_THOUGHT = "(Another model's thoughts, which are not known.)"
+IMAGE_BELOW = "[image: see the next message]"
+IMAGE_ABOVE = "[from the message above:]"
+IMAGE_GONE = "[image left out]"
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What a vendor demands of a history. The defaults demand nothing."""
 
-    empty_text: bool = True
-    """Texts without a visible character may be sent."""
+    empty_text: Literal["any", "signed", "none"] = "any"
+    """Which texts without a visible character may be sent."""
     thinking: Literal["any", "signed", "none"] = "any"
     """Which thinking may be sent; signed is what has one of `signatures` in its fidelity."""
     signatures: frozenset[str] = frozenset({"signature"})
+    thought_calls: bool = False
+    """A message with calls must have thinking with a text."""
     refused: frozenset[str] = frozenset()
     """Kinds of items that may not be sent, such as ``"inline_data"``. Images take the form that is left."""
     assistant_images: bool = True
-    """``image_url`` items may stand in assistant messages."""
+    """``image_url`` items may stand in assistant messages; else they go into the user's next message."""
     silent_messages: bool = True
     """Messages of thinking alone may be sent."""
     paired_calls: bool = False
@@ -74,7 +80,12 @@ class RepairReport:
 
 
 def repair(
-    messages: Sequence[Any], *, traits: Traits = Traits(), foreign: Container[int] = ()
+    messages: Sequence[Any],
+    *,
+    traits: Traits = Traits(),
+    foreign: Container[int] = (),
+    own: Container[int] = (),
+    whole: bool = True,
 ) -> tuple[list[Any], RepairReport]:
     """``messages`` as a vendor with these traits takes them, and a report of what was changed.
 
@@ -82,18 +93,21 @@ def repair(
     same history is repaired the same way each time, so that a vendor's prompt cache stays valid.
 
     Args:
-        messages: the whole list that is to be sent, valid as by `check_messages`. The last one is
-            never left out.
+        messages: the list that is to be sent, valid as by `check_messages`.
         traits: the demands of the vendor it goes to.
         foreign: the indexes of messages that another vendor's model wrote. Their fidelity is left
             out: a signature means nothing, or an error, to a vendor that did not make it.
+        own: the indexes of messages that were made here, or that are new. They stay as they are, but
+            for what is missing around them: results of calls, the new ids of the calls they answer.
+        whole: nothing follows: the last message, which is what is asked, is then never left out.
     """
     if traits == Traits() and not any(index in foreign for index in range(len(messages))):
         return list(messages), RepairReport()
-    work = _Repair(messages, traits)
+    work = _Repair(messages, traits, own, len(messages) - 1 if whole else -1)
     work.mend_items(foreign)
     if traits.paired_calls:
         work.pair_calls()
+    work.move_images()
     work.leave_out_messages()
     if traits.id_characters is not None or traits.id_length is not None or traits.unique_ids:
         work.rename_calls()
@@ -106,13 +120,16 @@ def repair(
 class _Entry:
     """A message on its way through the repair; its items are replaced, never modified in place."""
 
-    __slots__ = ("hopeless", "index", "items", "message", "moved", "role")
+    __slots__ = ("hopeless", "images", "index", "items", "message", "moved", "own", "role")
 
-    def __init__(self, index: int, message: dict[str, Any]) -> None:
+    def __init__(self, index: int, message: dict[str, Any], own: bool = False) -> None:
         self.index = index
         self.message = message
         self.role = str(message["role"])
         self.items: list[Item] = message["content_items"]
+        self.own = own
+        self.images: list[Item] = []
+        """Images that may not stand here, for the user's next message."""
         self.moved = False
         """A result of this message went to its call, further up."""
         self.hopeless = False
@@ -127,10 +144,10 @@ class _Entry:
 
 
 class _Repair:
-    def __init__(self, messages: Sequence[Any], traits: Traits) -> None:
-        self.entries = [_Entry(index, message) for index, message in enumerate(messages)]
+    def __init__(self, messages: Sequence[Any], traits: Traits, own: Container[int], last: int) -> None:
+        self.entries = [_Entry(index, message, index in own) for index, message in enumerate(messages)]
         self.traits = traits
-        self.last = len(messages) - 1
+        self.last = last  # index of a message that is never left out
         self.changes: list[Change] = []
         self.ids: dict[str, str] = {}
 
@@ -141,45 +158,76 @@ class _Repair:
 
     def mend_items(self, foreign: Container[int]) -> None:
         for entry in self.entries:
+            if entry.own:
+                continue
             mended: list[Item] = []
             for item in entry.items:
                 if entry.index in foreign and item.get("fidelity"):
                     item = {key: value for key, value in item.items() if key != "fidelity"}
                     self.note(entry, f"another vendor's fidelity of a {_kind(item)} left out")
                 mended += self._mended(item, entry)
+            if self.traits.thought_calls and _is_thoughtless(mended):
+                mended.insert(0, {"type": "thinking.done", "thinking": NO_THOUGHT})
+                self.note(entry, "a word put where thinking is missing")
             if len(mended) != len(entry.items) or any(a is not b for a, b in zip(mended, entry.items, strict=True)):
                 entry.items = mended
 
     def _mended(self, item: Item, entry: _Entry) -> Iterator[Item]:
         kind, traits = _kind(item), self.traits
-        if kind == "thinking" and traits.thinking != "any":
-            signed = traits.signatures & (item.get("fidelity") or {}).keys()
-            if traits.thinking == "none" or not signed:
+        if kind == "thinking":
+            if not self._is_one_of(traits.thinking, item):
                 self.note(entry, "thinking left out" if traits.thinking == "none" else "unsigned thinking left out")
                 return
-        if kind == "text" and not traits.empty_text and not item["text"].strip():
+            if not item.get("fidelity") and item["thinking"] in ("", REDACTED_THINKING):
+                self.note(entry, "thinking without a text left out")
+                return
+        if kind == "text" and not item["text"].strip() and not self._is_one_of(traits.empty_text, item):
             self.note(entry, "an empty text left out")
             return
         if kind == "inline_data" and kind in traits.refused and item["mime_type"].startswith("image/"):
             payload = base64.b64encode(item["data"]).decode("ascii")
             item = {"type": "image_url.done", "image_url": f"data:{item['mime_type']};base64,{payload}"}
             kind = "image_url"
-            if self._takes(kind, entry):
+            if kind not in traits.refused:
                 self.note(entry, "an inline image sent as an image URL")
-        if kind == "tool_result" and item.get("images") and "image_url" in traits.refused:
-            item = {**item, "text": f"{item['text']}\n[images left out]".lstrip(), "images": None}
-            self.note(entry, "the images of a tool result left out")
-        if self._takes(kind, entry):
+        if kind == "tool_result" and item.get("images") is not None and "image_url" in traits.refused:
+            if item["images"]:
+                item = {**item, "text": f"{item['text']}\n[images left out]".lstrip()}
+                self.note(entry, "the images of a tool result left out")
+            item = {**item, "images": None}
+        if kind in traits.refused:
+            self.note(entry, f"{kind} left out")
+            if kind in ("image_url", "inline_data"):
+                yield _text(IMAGE_GONE if kind == "image_url" else f"[{item['mime_type']} left out]")
+        elif kind == "image_url" and entry.role != "user" and not traits.assistant_images:
+            entry.images.append(item)
+            yield _text(IMAGE_BELOW)
+        else:
             yield item
-            return
-        self.note(entry, f"{kind} left out")
-        if kind in ("image_url", "inline_data"):
-            yield {"type": "text.done", "text": f"[{'image' if kind == 'image_url' else item['mime_type']} left out]"}
 
-    def _takes(self, kind: str, entry: _Entry) -> bool:
-        if kind in self.traits.refused:
-            return False
-        return kind != "image_url" or entry.role == "user" or self.traits.assistant_images
+    def _is_one_of(self, which: str, item: Item) -> bool:
+        """Whether an item may be sent where ``which`` of them may: any, signed ones, none."""
+        return which == "any" or (
+            which == "signed" and bool(self.traits.signatures & (item.get("fidelity") or {}).keys())
+        )
+
+    def move_images(self) -> None:
+        """Images of assistant messages go into the user's next message, after its tool results."""
+        images: list[Item] = []
+        for entry in self.entries:
+            if entry.role != "user":
+                images += entry.images
+            elif images:
+                results = len(entry.positions("tool_result.done"))
+                entry.items = [*entry.items[:results], _text(IMAGE_ABOVE), *images, *entry.items[results:]]
+                self.note(entry, f"{len(images)} image{'s' * (len(images) > 1)} of the message above put here")
+                images = []
+        for entry in reversed(self.entries):
+            if entry.role == "user":
+                break
+            if entry.images:  # no message follows that could take them
+                entry.items = [_text(IMAGE_GONE) if item == _text(IMAGE_BELOW) else item for item in entry.items]
+                self.note(entry, "image_url left out")
 
     # -- calls and results -----------------------------------------------------------------------
 
@@ -244,23 +292,31 @@ class _Repair:
 
     def _results_first(self, entry: _Entry) -> None:
         results = entry.positions("tool_result.done")
-        if results and results != list(range(len(results))):
+        untouched = entry.own and entry.items is entry.message["content_items"]
+        if not untouched and results and results != list(range(len(results))):
             others = [item for item in entry.items if item["type"] != "tool_result.done"]
             entry.items = [*(entry.items[number] for number in results), *others]
             self.note(entry, "tool results put before the rest")
 
     def rename_calls(self) -> None:
         answers, alone = self._answers()
-        new_id = _Ids(self.traits, self.ids)
+        calls = [
+            (at, number, entry.items[number]["tool_call_id"], entry.own)
+            for at, entry in enumerate(self.entries)
+            for number in entry.positions("tool_call.done")
+        ]
+        traits, taken = self.traits, (call_id for *_, call_id, own in calls if own)
+        new_id = NewIds(traits.id_characters, traits.id_length, traits.unique_ids, taken)
+        self.ids = new_id.originals
         renamed: dict[tuple[int, int], str] = {}
-        for at, entry in enumerate(self.entries):
-            for number in entry.positions("tool_call.done"):
-                old = entry.items[number]["tool_call_id"]
+        for at, number, old, own in calls:
+            if not own:
                 renamed[at, number] = new = new_id(old)
                 if (at, number) in answers:
                     renamed[answers[at, number]] = new
         for at, number in alone:
-            renamed[at, number] = new_id(self.entries[at].items[number]["tool_call_id"])
+            if not self.entries[at].own:
+                renamed[at, number] = new_id(self.entries[at].items[number]["tool_call_id"])
         for (at, number), new in sorted(renamed.items()):
             entry = self.entries[at]
             item = entry.items[number]
@@ -276,13 +332,16 @@ class _Repair:
                 if not entry.items:  # the vendor may say what is wrong with it
                     entry.items, entry.hopeless = entry.message["content_items"], True
                 continue
+            if entry.own and entry.items:
+                continue
             silent = all(_kind(item) in ("thinking", "inline_thinking") for item in entry.items)
             if silent and (not entry.items or not self.traits.silent_messages):
                 self.entries.remove(entry)
                 self.note(entry, "left out, since there is nothing to send in it")
 
     def order_roles(self) -> None:
-        if self.traits.user_first and self.entries and self.entries[0].role != "user":
+        first = self.entries[0] if self.entries else None
+        if self.traits.user_first and first is not None and first.role != "user" and not first.own:
             opening = {"role": "user", "content_items": [{"type": "text.done", "text": BEGINNING}]}
             self.entries.insert(0, _Entry(0, opening))
             self.note(self.entries[0], "a user message put in front")
@@ -297,42 +356,15 @@ class _Repair:
             self.entries = entries
 
 
-class _Ids:
-    """Makes ids that the target takes, the same ones for the same history each time."""
-
-    def __init__(self, traits: Traits, originals: dict[str, str]) -> None:
-        self._traits = traits
-        self._originals = originals
-        self._known: dict[str, str] = {}
-        self._used: set[str] = set()
-
-    def __call__(self, original: str) -> str:
-        if original in self._known and not self._traits.unique_ids:
-            return self._known[original]
-        characters, length = self._traits.id_characters, self._traits.id_length
-        filler = "_" if characters is None or "_" in characters else characters[0]
-        base = "".join(c if characters is None or c in characters else filler for c in original) or filler
-        new, count = base[:length], 1
-        while new in self._used:
-            count += 1
-            suffix = filler + _numeral(count, characters)
-            new = base[: None if length is None else length - len(suffix)] + suffix
-        self._used.add(new)
-        self._known[original] = new
-        if new != original:
-            self._originals[new] = original
-        return new
-
-
-def _numeral(number: int, characters: str | None) -> str:
-    """``number`` in digits, or in other characters where there are no digits."""
-    symbols = string.digits if characters is None or set(string.digits) <= set(characters) else characters
-    text = ""
-    while number:
-        number, rest = divmod(number, len(symbols))
-        text = symbols[rest] + text
-    return text
-
-
 def _kind(item: Item) -> str:
     return str(item["type"]).partition(".")[0]
+
+
+def _text(text: str) -> Item:
+    return {"type": "text.done", "text": text}
+
+
+def _is_thoughtless(items: list[Item]) -> bool:
+    """Whether there are calls, and no thinking that says anything."""
+    calls = any(item["type"] == "tool_call.done" for item in items)
+    return calls and not any(item["type"] == "thinking.done" and item["thinking"] for item in items)

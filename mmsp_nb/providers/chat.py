@@ -104,7 +104,7 @@ class _Turn:
         self.image_part(item, item["image_url"])
 
     def image_part(self, item: Item, url: str) -> None:
-        if not self.draft.rule("images"):
+        if not self.draft.vendor.reads_images(self.draft.model):
             raise self.draft.unsupported(item, f"model {self.draft.model!r} reads no images")
         image: dict[str, Any] = {"url": url}
         if self.draft.rule("image_detail") and needs_high_detail(self.draft.model, url):

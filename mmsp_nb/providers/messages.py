@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from mmsp_nb.protocol.items import Item, UniConfig, UniMessage
+from mmsp_nb.protocol.items import REDACTED_THINKING, Item, UniConfig, UniMessage
 from mmsp_nb.providers import mapping
 from mmsp_nb.providers.base import Raw, Request, is_remote
 from mmsp_nb.providers.errors import stream_error
@@ -20,9 +20,6 @@ from mmsp_nb.providers.vendors import Vendor
 __all__ = ["build", "decoder", "models_request", "parse_models"]
 
 DEFAULT_MAX_TOKENS = 64_000
-REDACTED = "_REDACTED_THINKING"
-"""The text of a thinking item that stands for reasoning which the provider encrypted."""
-
 FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_call"}
 
 _FAST_BETA = "fast-mode-2026-02-01"
@@ -140,7 +137,7 @@ def _image(draft: Draft, item: Item) -> dict[str, Any]:
 
 def _thinking(draft: Draft, item: Item) -> dict[str, Any] | None:
     """None for what the provider would refuse: redacted or, officially, any thinking without a signature."""
-    signature, redacted = fidelity(item).get("signature"), item["thinking"] == REDACTED
+    signature, redacted = fidelity(item).get("signature"), item["thinking"] == REDACTED_THINKING
     if signature is None:
         return None if redacted or draft.rule("signed_only") else {"type": "thinking", "thinking": item["thinking"]}
     if redacted:
@@ -192,7 +189,7 @@ class MessagesDecoder(EventDecoder):
                 self._inputs[index] = block["input"]
             return (call_delta(block.get("name"), "", block.get("id"), str(index)),)
         if kind == "redacted_thinking":
-            return (text_delta("thinking", REDACTED, str(index), {"signature": block.get("data")}),)
+            return (text_delta("thinking", REDACTED_THINKING, str(index), {"signature": block.get("data")}),)
         if kind not in ("text", "thinking"):
             # tools that run at the provider, and what comes next: their pieces mean nothing to us
             self._skipped.add(index)

@@ -21,7 +21,8 @@ _OURS = ("extra_body", "extra_headers")
 def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
     # everything is the server's to judge, but for the two keys that are about this very request
     forwarded = {key: value for key, value in config.items() if key not in _OURS}
-    body = {"model": model, "messages": _plain(list(messages)), "config": _plain(forwarded)}
+    sent = [_without_origin(message) for message in messages]
+    body = {"model": model, "messages": _plain(sent), "config": _plain(forwarded)}
     return [Draft(vendor, model, config, body).request("/stream")]
 
 
@@ -64,6 +65,13 @@ class MmspDecoder:
             message = f"{self._client}'s stream ended without a stop event"
             raise IncompleteStreamError(message, client=self._client, missing=missing)
         return ()
+
+
+def _without_origin(message: Any) -> Any:
+    """``origin`` is between the client and its history."""
+    if not isinstance(message, Mapping):
+        return message
+    return {key: value for key, value in message.items() if key != "origin"}
 
 
 def _plain(value: Any) -> Any:

@@ -134,8 +134,7 @@ class _Turn:
         return part
 
     def check_images(self, item: Item) -> None:
-        text_only = self.draft.rule("text_models")
-        if text_only and text_only.fullmatch(self.draft.model.rsplit("/", 1)[-1].lower()):
+        if not self.draft.vendor.reads_images(self.draft.model):
             raise self.draft.unsupported(item, f"model {self.draft.model!r} reads no images")
 
     def entry(self, entry: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mmsp_nb.protocol.repairs import Traits
-from mmsp_nb.providers.traits import TRAITS
+from mmsp_nb.providers.traits import traits_for
 
 __all__ = ["ALIASES", "FAMILIES", "JSON_HEADERS", "VENDORS", "ByModel", "Vendor", "bedrock", "vertex"]
 
@@ -66,10 +66,15 @@ class Vendor:
         value = self.rules.get(key, default)
         return value(model) if isinstance(value, ByModel) else value
 
-    @property
-    def traits(self) -> Traits:
-        """What a history must be like to be sent here, for `repair`."""
-        return TRAITS.get(self.name, Traits())
+    def reads_images(self, model: str) -> bool:
+        """Whether this model takes images at all."""
+        text_models = self.rules.get("text_models")
+        text_only = text_models is not None and text_models.fullmatch(model.rsplit("/", 1)[-1].lower())
+        return bool(self.rule("images", model, True)) and not text_only
+
+    def traits(self, model: str) -> Traits:
+        """What a history of another vendor must be like to be sent to this model, for `repair`."""
+        return traits_for(self, model)
 
 
 # Thinking levels -----------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ async def test_a_turn_is_recorded_with_what_the_stop_says(client, provider):
     message = user("tides?")
     events = await collect(client.streaming_response_stateful(message))
     sent, answer = client.get_history()
-    assert sent == message
+    origin = {"origin": client.origin}
+    assert sent == {**message, **origin}
     stop = events[-1]
     assert answer == {
         "role": "assistant",
@@ -38,8 +39,9 @@ async def test_a_turn_is_recorded_with_what_the_stop_says(client, provider):
         "usage_metadata": stop["usage_metadata"],
         "finish_reason": "tool_call",
         "created_at": stop["created_at"],
+        **origin,
     }
-    assert answer == client.concat_uni_events_to_uni_message(events)
+    assert answer == {**client.concat_uni_events_to_uni_message(events), **origin}
 
 
 async def test_it_is_recorded_ahead_of_the_stop(client, provider):

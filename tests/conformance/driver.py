@@ -62,7 +62,7 @@ async def _run(case: dict[str, Any], implementation: Implementation) -> dict[str
     result: dict[str, Any] = {"steps": steps}
     history = client.get_history()
     if history:
-        result["history"] = [_unstamped(message) for message in history]
+        result["history"] = [_unmarked(_unstamped(message)) for message in history]
     return to_json(result)
 
 
@@ -147,6 +147,11 @@ def _unstamped(message: dict[str, Any]) -> dict[str, Any]:
     if stamp is not None and not isinstance(stamp, int):
         copied["created_at"] = stamp
     return copied
+
+
+def _unmarked(message: dict[str, Any]) -> dict[str, Any]:
+    """Without the bookkeeping that is ours alone: who wrote the message. It is never sent."""
+    return {key: value for key, value in message.items() if key != "origin"}
 
 
 def describe(error: BaseException, implementation: Implementation) -> dict[str, Any]:

@@ -9,11 +9,22 @@ from typing import Any
 
 import pytest
 
-from mmsp_nb.protocol.repairs import BEGINNING, NO_RESULT, RepairReport, Traits, repair
+from mmsp_nb.protocol.items import REDACTED_THINKING
+from mmsp_nb.protocol.repairs import (
+    BEGINNING,
+    IMAGE_ABOVE,
+    IMAGE_BELOW,
+    IMAGE_GONE,
+    NO_RESULT,
+    NO_THOUGHT,
+    RepairReport,
+    Traits,
+    repair,
+)
 from mmsp_nb.protocol.validation import check_messages
 
 STRICT = Traits(
-    empty_text=False,
+    empty_text="none",
     thinking="signed",
     refused=frozenset({"inline_data", "inline_thinking", "embedding"}),
     assistant_images=False,
@@ -151,11 +162,27 @@ def test_an_inline_image_becomes_an_image_url_for_those_who_take_only_that() -> 
 
 
 def test_data_that_cannot_be_sent_leaves_a_word_behind() -> None:
-    messages = [user("a", image("audio/wav")), assistant("b", image(), URL), user("c")]
+    messages = [user("a", image("audio/wav")), assistant("b", image("audio/wav"), "d"), user("c")]
     out, report = repaired(messages)
     assert out[0] == user("a", "[audio/wav left out]")
-    assert out[1] == assistant("b", "[image left out]", "[image left out]")
-    assert [message for message, _ in whats(report)] == [0, 1, 1]
+    assert out[1] == assistant("b", "[audio/wav left out]", "d")
+    assert whats(report) == [(0, "inline_data left out"), (1, "inline_data left out")]
+
+
+def test_images_that_a_model_made_are_shown_in_the_users_next_message_after_the_results() -> None:
+    messages = [user("a"), assistant("b", image(), URL, call("c1")), user(result("c1"), "c"), assistant("d"), user("e")]
+    out, report = repaired(messages)
+    png = {"type": "image_url.done", "image_url": "data:image/png;base64," + base64.b64encode(b"png").decode()}
+    assert out[1] == assistant("b", IMAGE_BELOW, IMAGE_BELOW, call("c1"))
+    assert out[2] == user(result("c1"), IMAGE_ABOVE, png, URL, "c")
+    assert out[3:] == messages[3:]
+    assert whats(report) == [(1, "an inline image sent as an image URL"), (2, "2 images of the message above put here")]
+
+
+def test_an_image_that_a_model_made_is_left_out_where_no_message_can_take_it() -> None:
+    out, report = repaired([user("a"), assistant("b", URL)])
+    assert out[1] == assistant("b", IMAGE_GONE)
+    assert whats(report) == [(1, "image_url left out")]
 
 
 def test_a_model_without_eyes_gets_no_images() -> None:
@@ -163,6 +190,68 @@ def test_a_model_without_eyes_gets_no_images() -> None:
     out, _ = repaired(messages, Traits(refused=frozenset({"image_url"})))
     assert out[0] == user("a", "[image left out]")
     assert out[2] == user(result("c", "plot\n[images left out]", images=None))
+
+
+def test_an_empty_list_of_images_goes_too_where_there_may_be_none() -> None:
+    messages = [user("a"), assistant(call("c")), user(result("c", images=[]))]
+    out, report = repaired(messages, Traits(refused=frozenset({"image_url"})))
+    assert out[2] == user(result("c", images=None))
+    assert not report
+
+
+def test_thinking_that_says_nothing_without_its_fidelity_is_left_out() -> None:
+    hidden = thinking("", encrypted_content="ZW5j")
+    messages = [user("a"), assistant(hidden, thinking(REDACTED_THINKING, signature="s"), "b"), user("c")]
+    out, report = repaired(messages, Traits(unique_ids=True), foreign={1})
+    assert out[1] == assistant("b")
+    assert [what for _, what in whats(report)].count("thinking without a text left out") == 2
+    assert repaired(messages, Traits(unique_ids=True))[0] == messages
+
+
+def test_an_empty_text_stays_for_its_signature_where_that_counts() -> None:
+    messages = [user("a"), assistant("b", text("", signature="s"), text(" ", phase="x")), user("c")]
+    assert repaired(messages, Traits(empty_text="signed"))[0][1] == assistant("b", text("", signature="s"))
+
+
+def test_calls_get_a_word_in_place_of_thinking_that_is_not_known() -> None:
+    messages = [
+        *(user("a"), assistant(thinking("Hm."), call("c1")), user(result("c1"))),
+        *(assistant("I look.", call("c2")), user(result("c2")), assistant("b"), user("c")),
+    ]
+    out, report = repaired(messages, Traits(thought_calls=True))
+    assert out[3] == assistant(thinking(NO_THOUGHT), "I look.", call("c2"))
+    assert whats(report) == [(3, "a word put where thinking is missing")]
+
+
+def test_own_messages_stay_as_they_are() -> None:
+    messages = [
+        assistant("", thinking("x"), image(), call("a.b")),
+        user("so:", result("a.b"), image("audio/wav")),
+        assistant(thinking("y"), "b", call("a.b"), call("a_b")),
+        user(result("a_b"), result("a.b")),
+    ]
+    out, report = repair(messages, traits=STRICT, own=range(4))
+    assert all(a is b for a, b in zip(out, messages, strict=True))
+    assert not report
+
+
+def test_own_messages_get_what_is_missing_around_them() -> None:
+    messages = [
+        *(user("a"), assistant(call("x.y"), call("z")), user("b", result("x.y"))),
+        *(assistant(call("z")), user("c")),
+    ]
+    out, report = repair(messages, traits=STRICT, own={2, 3})
+    assert out[1] == assistant(call("x_y"), call("z_2"))
+    assert out[2] == user(result("z_2", NO_RESULT), result("x_y"), "b")
+    assert out[3] is messages[3]
+    assert out[4] == user(result("z", NO_RESULT), "c")
+    assert report.ids == {"x_y": "x.y", "z_2": "z"}
+
+
+def test_where_more_follows_the_last_message_may_go_as_well() -> None:
+    messages = [user("a"), assistant(thinking("x"))]
+    assert repair(messages, traits=STRICT)[0] == messages
+    assert repair(messages, traits=STRICT, whole=False)[0] == [user("a")]
 
 
 def test_interim_images_and_embeddings_vanish() -> None:
