@@ -11,15 +11,10 @@ import argparse
 import json
 import os
 import sys
-import time
-from collections.abc import Mapping
-from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 STATE = Path(sys.prefix) / "var"
-CELL_SECONDS = 600
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -30,6 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("demo").add_argument("notebook", type=Path)
     commands.add_parser("store").add_argument("notebooks", type=Path, nargs="+")
     options = parser.parse_args(argv)
+    STATE.mkdir(exist_ok=True)
     os.environ.update(private_folders(STATE))
     try:
         if options.command == "fetch":
@@ -38,6 +34,8 @@ def main(argv: list[str] | None = None) -> int:
             return lab(options.notebook)
         if options.command == "store":
             return store(options.notebooks)
+        from demo import Demo
+
         return Demo(options.notebook).run()
     except KeyboardInterrupt:
         return 130
@@ -102,6 +100,7 @@ def has_display() -> bool:
 def store(notebooks: list[Path]) -> int:
     """Run notebooks on the demo model, quietly, and keep their outputs in them: what nbval compares with."""
     import nbformat
+    from demo import CELL_SECONDS, QUIET_KERNEL
     from nbclient import NotebookClient
 
     os.environ.update(MMSP_MODEL="demo", MMSP_NB_LIVE="0")
@@ -110,6 +109,7 @@ def store(notebooks: list[Path]) -> int:
         client = NotebookClient(
             notebook,
             kernel_name="python3",
+            extra_arguments=QUIET_KERNEL,
             timeout=CELL_SECONDS,
             record_timing=False,
             coalesce_streams=True,
@@ -124,128 +124,8 @@ def store(notebooks: list[Path]) -> int:
     return 0
 
 
-class Demo:
-    """Runs a notebook in a real kernel and prints its cells and what they answer, as it comes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.color = sys.stdout.isatty()
-        self.shown: dict[str, str] = {}
-
-    def run(self) -> int:
-        from jupyter_client.manager import start_new_kernel
-
-        cells = json.loads(self.path.read_text(encoding="utf-8"))["cells"]
-        started = time.monotonic()
-        manager, client = start_new_kernel(kernel_name="python3", cwd=str(self.path.parent))
-        try:
-            code = [cell for cell in cells if cell["cell_type"] == "code"]
-            failed = 0
-            for number, cell in enumerate(code, 1):
-                failed += self.cell(client, number, cell)
-        finally:
-            client.stop_channels()
-            manager.shutdown_kernel()
-        seconds = time.monotonic() - started
-        print(f"{len(code)} cells, {len(code) - failed} ran as they should, {seconds:.0f} s", flush=True)
-        return 1 if failed else 0
-
-    def cell(self, client: Any, number: int, cell: Mapping[str, Any]) -> int:
-        """Run one cell; 1 when it failed and was not meant to."""
-        source = "".join(cell["source"])
-        self.write("\n".join(self.dim(f"[{number}] {line}" if n == 0 else f"    {line}") for n, line in lines(source)))
-        self.write("\n\n")
-        self.shown.clear()
-        self.column = 0
-        error = None
-        request = client.execute(source, allow_stdin=False)
-        while True:
-            message = client.get_iopub_msg(timeout=CELL_SECONDS)
-            if message["parent_header"].get("msg_id") != request:
-                continue
-            kind, content = message["msg_type"], message["content"]
-            if kind == "status" and content["execution_state"] == "idle":
-                break
-            if kind == "stream":
-                self.write(content["text"])
-            elif kind in ("display_data", "update_display_data", "execute_result"):
-                self.display(content)
-            elif kind == "error":
-                error = content
-                self.write("\n".join([*content["traceback"][-1:], ""]))
-        self.fresh_line()
-        self.write("\n")
-        return 1 if error and "raises-exception" not in cell["metadata"].get("tags", []) else 0
-
-    def display(self, content: Mapping[str, Any]) -> None:
-        """Print an output; of one that is updated only what it has grown by."""
-        data = content["data"]
-        text = data.get("text/plain") or in_words(data.get("text/html", ""))
-        name = content.get("transient", {}).get("display_id")
-        before = self.shown.get(name, "") if name else ""
-        if name:
-            self.shown[name] = text
-        if text.startswith(before):
-            if not before:
-                self.fresh_line()
-            self.write(text[len(before) :])
-        elif squeezed(text) != squeezed(before):
-            self.fresh_line()
-            self.write(text)
-
-    def write(self, text: str) -> None:
-        if text:
-            print(text, end="", flush=True)
-            self.column = len(text) - text.rfind("\n") - 1
-
-    def fresh_line(self) -> None:
-        if self.column:
-            self.write("\n")
-
-    def dim(self, text: str) -> str:
-        return f"\033[2m{text}\033[0m" if self.color else text
-
-
 def say(text: str) -> None:
     print(f"mmsp_nb: {text}", flush=True)
-
-
-def lines(text: str) -> enumerate[str]:
-    return enumerate(text.splitlines())
-
-
-def squeezed(text: str) -> str:
-    return " ".join(text.split())
-
-
-def in_words(html: str) -> str:
-    """The text of an HTML output, paragraphs on lines of their own."""
-    reader = _Words()
-    reader.feed(html)
-    reader.close()
-    return "".join(reader.parts).strip()
-
-
-class _Words(HTMLParser):
-    UNSEEN = ("style", "script", "button")
-    BLOCKS = ("p", "div", "li", "pre", "tr", "summary", "details", "h1", "h2", "h3", "h4", "br")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self.hidden = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.hidden += tag in self.UNSEEN
-
-    def handle_endtag(self, tag: str) -> None:
-        self.hidden -= tag in self.UNSEEN
-        if tag in self.BLOCKS and self.parts and not self.parts[-1].endswith("\n"):
-            self.parts.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self.hidden:
-            self.parts.append(data)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
 FLAGS = [
     "--no-sandbox",
@@ -45,8 +45,8 @@ class Jupyter:
     theme: ``light`` or ``dark``. env: more variables for the server and hence for the kernels.
     """
 
-    def __init__(self, chromium: str, app: str = "lab", theme: str = "light", **env: str) -> None:
-        self.chromium, self.app, self.theme, self.env = chromium, app, theme, env
+    def __init__(self, browser: Browser, app: str = "lab", theme: str = "light", **env: str) -> None:
+        self.browser, self.app, self.theme, self.env = browser, app, theme, env
         self.folder = Path(tempfile.mkdtemp(prefix="mmsp-nb-browser-"))
         self.root = self.folder / "notebooks"
         self.token = secrets.token_hex(16)
@@ -59,7 +59,10 @@ class Jupyter:
         self._write_settings()
         try:
             self._start_server()
-            self._start_browser()
+            self.context = self.browser.new_context(
+                viewport={"width": 1100, "height": 900}, color_scheme="dark" if self.theme == "dark" else "light"
+            )
+            self.ends.callback(self.context.close)
         except BaseException:
             self.__exit__()
             raise
@@ -114,18 +117,6 @@ class Jupyter:
                 return answer.status == 200
         except (OSError, urllib.error.URLError):
             return False
-
-    def _start_browser(self) -> None:
-        playwright = self.ends.enter_context(sync_playwright())
-        self.context = playwright.chromium.launch_persistent_context(
-            str(self.folder / "chromium"),
-            executable_path=self.chromium,
-            headless=True,
-            args=FLAGS,
-            viewport={"width": 1100, "height": 900},
-            color_scheme="dark" if self.theme == "dark" else "light",
-        )
-        self.ends.callback(self.context.close)
 
     def notebook(self, *cells: str) -> Notebook:
         """Open a new notebook with these code cells, once its kernel is ready."""

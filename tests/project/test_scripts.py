@@ -25,7 +25,7 @@ def load(name: str) -> ModuleType:
 
 
 install = load("install")
-lab = load("lab")
+demo = load("demo")
 
 
 def executable(path: Path, text: str) -> Path:
@@ -138,12 +138,12 @@ class Kernel:
 
 
 def output(data: dict[str, str], display_id: str | None = None) -> dict[str, Any]:
-    return {"data": data, "transient": {"display_id": display_id} if display_id else {}}
+    return {"data": data, "metadata": {}, "transient": {"display_id": display_id} if display_id else {}}
 
 
 def demo_of(*messages: tuple[str, dict[str, Any]], tags: tuple[str, ...] = ()) -> int:
     cell = {"source": "%%mmsp\nHello", "metadata": {"tags": list(tags)}, "cell_type": "code"}
-    return lab.Demo(Path("quickstart.ipynb")).cell(Kernel(*messages), 1, cell)
+    return demo.Demo(Path("quickstart.ipynb")).cell(Kernel(*messages), 1, cell)
 
 
 def test_the_demo_prints_a_growing_answer_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,6 +153,15 @@ def test_the_demo_prints_a_growing_answer_once(capsys: pytest.CaptureFixture[str
         ("update_display_data", output({"text/html": "<p>…</p>", "text/plain": "The sky is blue."}, "a")),
     )
     assert capsys.readouterr().out == "[1] %%mmsp\n    Hello\n\nThe sky is blue.\n\n"
+
+
+def test_the_demo_prints_no_waiting_line_but_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    status = {"metadata": {"mmsp": {"kind": "status"}}}
+    demo_of(
+        ("display_data", output({"text/plain": "◌ demo …"}, "a") | status),
+        ("update_display_data", output({"text/plain": "stopped"}, "a") | status),
+    )
+    assert capsys.readouterr().out.endswith("\n\nstopped\n\n")
 
 
 def test_the_demo_prints_each_output_of_a_cell_on_its_own_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,9 +175,25 @@ def test_the_demo_fails_with_a_cell_that_fails_unless_it_is_meant_to() -> None:
     assert demo_of(error, tags=("raises-exception",)) == 0
 
 
-def test_the_words_of_a_html_output_leave_style_and_buttons_out() -> None:
-    html = "<style>p {}</style><details><summary>get_weather</summary><p>14 &deg;C</p></details><button>Stop</button>"
-    assert lab.in_words(html) == "get_weather\n14 °C"
+def test_in_a_terminal_the_end_of_a_growing_answer_gives_its_place_to_the_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo.sys.stdout, "isatty", lambda: True)
+    screen = demo.Screen()
+    screen.grow("a", "\n".join("line " * number for number in range(1, 9)))
+    capsys.readouterr()
+    screen.print("printed by a tool\n")
+    screen.settle("a", "the answer")
+    shown = capsys.readouterr().out
+    up = f"\033[{screen.ROWS}A\033[J"
+    assert shown.startswith(f"{up}printed by a tool\n")
+    assert shown.endswith(f"{up}the answer\n")
+
+
+def test_the_words_of_a_html_output_leave_out_styles_buttons_and_what_is_folded() -> None:
+    html = "<style>p {}</style><details><summary>✓ get_weather</summary><p>14 &deg;C</p></details><button>Stop</button>"
+    assert demo.in_words(html) == "✓ get_weather"
+    assert demo.in_words("<details open><summary>Thinking</summary><p>So far</p></details>") == "Thinking\nSo far"
 
 
 # --- what make offers -----------------------------------------------------------------------------------------------
