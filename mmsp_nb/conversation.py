@@ -386,7 +386,7 @@ class Conversation:
         return [turn for turn in self.turns if turn.state != "running"]
 
     def _load_history(self) -> RepairReport:
-        """Give the client the history that the turns leave. The report is of what was mended here, not by the client."""
+        """Give the client the history that the turns leave. The report says what was mended before that."""
         messages, report = join(self._finished(), self._before), RepairReport()
         if not hasattr(self.client, "mended_history"):  # then nobody else keeps another vendor's signatures from it
             own = _origin(self.client)
