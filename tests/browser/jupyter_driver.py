@@ -42,11 +42,12 @@ expect.set_options(timeout=PATIENCE)
 class Jupyter:
     """JupyterLab (``app="lab"``) or Notebook 7 (``"notebook"``). Use it as a context manager.
 
-    theme: ``light`` or ``dark``. env: more variables for the server and hence for the kernels.
+    theme: ``light`` or ``dark``. scale: device pixels to a CSS pixel. env: more variables for the server, and so for
+    the kernels.
     """
 
-    def __init__(self, browser: Browser, app: str = "lab", theme: str = "light", **env: str) -> None:
-        self.browser, self.app, self.theme, self.env = browser, app, theme, env
+    def __init__(self, browser: Browser, app: str = "lab", theme: str = "light", scale: float = 1, **env: str) -> None:
+        self.browser, self.app, self.theme, self.scale, self.env = browser, app, theme, scale, env
         self.folder = Path(tempfile.mkdtemp(prefix="mmsp-nb-browser-"))
         self.root = self.folder / "notebooks"
         self.token = secrets.token_hex(16)
@@ -60,7 +61,9 @@ class Jupyter:
         try:
             self._start_server()
             self.context = self.browser.new_context(
-                viewport={"width": 1100, "height": 900}, color_scheme="dark" if self.theme == "dark" else "light"
+                viewport={"width": 1100, "height": 900},
+                device_scale_factor=self.scale,
+                color_scheme="dark" if self.theme == "dark" else "light",
             )
             self.ends.callback(self.context.close)
         except BaseException:

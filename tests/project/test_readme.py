@@ -28,8 +28,8 @@ for cell in sys.stdin.read().split("\\n-----\\n"):
 
 def cells(page: str) -> list[str]:
     """The Python blocks and the magic cells of a page, with every real model replaced by the demo model."""
-    blocks = re.findall(r"^```(python|)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    code = [text.rstrip() for language, text in blocks if language == "python" or text.startswith("%")]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    code = [text.rstrip() for language, text in blocks if language == "python" or (not language and text[0] == "%")]
     return [re.sub(r'"(?:gpt|claude|gemini|deepseek)-[\w.-]+"', '"demo"', text) for text in code]
 
 
