@@ -210,7 +210,7 @@ class Response:
         self._refuse_page(first)
         if first.startswith((b"{", b"[")):
             code, message = self._subject.details(None, await self.json())
-            if message:
+            if message and not message.startswith("unknown error"):  # else it is no error document
                 raise ProviderStreamError(
                     f"{self._subject.host} reported an error: {message}", client=self._subject.client, code=code
                 )
