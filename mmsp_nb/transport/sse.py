@@ -130,6 +130,8 @@ class SSEParser:
                 self._name = line[6:].removeprefix(b" ").decode("utf-8", "replace") or None
             elif line == b"data":
                 data.append(b"")
+            elif line == b"event":
+                self._name = None
         self._hold(rest)
         return events
 

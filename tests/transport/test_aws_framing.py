@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from exchange import post, read
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmsp_nb.protocol.errors import ConnectionCutError, ResponseFormatError, ResponseTooLargeError
@@ -75,6 +75,7 @@ def test_headers_of_every_type_are_skipped_or_read():
     assert parse(message(b"{}", **odd, event_type="näme")) == [("näme", b"{}")]
 
 
+@settings(max_examples=300, derandomize=True, deadline=None)
 @given(st.lists(st.integers(0, 3 * len(CHUNK)), max_size=8))
 def test_however_the_bytes_are_cut(cuts):
     text = CHUNK * 3

@@ -2,7 +2,7 @@ import itertools
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmsp_nb.protocol.errors import ResponseTooLargeError
@@ -25,6 +25,7 @@ def parse(*chunks, limit=1 << 20):
         (b"event:ping\ndata:{}\n\n", [("ping", b"{}")]),
         (b"data: {}\nevent: late\n\n", [("late", b"{}")]),
         (b"event: a\n\ndata: x\n\n", [(None, b"x")]),
+        (b"event: a\nevent\ndata: x\n\n", [(None, b"x")]),
         (b"event: a\ndata: 1\n\ndata: 2\n\n", [("a", b"1"), (None, b"2")]),
         (b"data: one\ndata: two\n\n", [(None, b"one\ntwo")]),
         (b"data: one\ndata\ndata: two\n\n", [(None, b"one\n\ntwo")]),
@@ -90,6 +91,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(max_examples=300, derandomize=True, deadline=None)
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.lists(st.integers(0, 80), max_size=6))
 def test_equals_the_definition_however_the_bytes_are_cut(text, cuts):
     edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
