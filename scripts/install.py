@@ -186,6 +186,7 @@ class Progress:
             self.doing = "waiting for the package index, trying again"
         elif words[0] == "Installing":
             self.doing = "unpacking"
+            self.shown = 0  # it takes a while without a word: show that at once
         else:
             return
         now = time.monotonic()
