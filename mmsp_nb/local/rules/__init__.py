@@ -25,6 +25,10 @@ _FOLLOW_UP = re.compile(
 _PROMISE = re.compile(r"(?i)\bthink (?:step by step|hard|carefully|first|about it)\b|\bstep by step\b")
 
 
+LONGEST = 2_000
+"""How much of a text the rules read, in characters: of a longer one the beginning and the end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The calls of one tool that a prompt asks for."""
@@ -48,6 +52,7 @@ def plan_calls(ask: Ask, prompt: str) -> list[Plan]:
 
     A plan may have required parameters missing: then the user is to be asked for them.
     """
+    prompt = gist(prompt)
     forced = ask.tool_choice == "required" or isinstance(ask.tool_choice, tuple)
     tools = pick(prompt, ask.tools, ask.tool_choice)
     plans = [Plan(tool, fill(prompt, tool, forced=forced)) for tool in tools]
@@ -62,6 +67,22 @@ def plan_calls(ask: Ask, prompt: str) -> list[Plan]:
         plans = _follow_up(ask, prompt)
     complete = [plan for plan in plans if not plan.filled.missing]
     return complete or plans[:1]
+
+
+def gist(text: str) -> str:
+    """The part of ``text`` that the rules read. Their patterns are made for prompts, not for books."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 500]}\n…\n{text[-497:]}"
+
+
+def _read(ask: Ask) -> Ask:
+    """The request with every long text cut to its gist."""
+    if all(len(turn.text) <= LONGEST for turn in ask.turns):
+        return ask
+    turns = tuple(
+        Turn(turn.role, tuple(Text(gist(part.text)) if isinstance(part, Text) else part for part in turn.parts))
+        for turn in ask.turns
+    )
+    return replace(ask, turns=turns)
 
 
 def _follow_up(ask: Ask, prompt: str) -> list[Plan]:
@@ -79,6 +100,7 @@ def _follow_up(ask: Ask, prompt: str) -> list[Plan]:
 
 def reply(ask: Ask) -> Reply:
     """The demo's answer to ``ask``: always the same for the same request."""
+    asked, ask = ask, _read(ask)
     fault = ordered(ask.prompt)
     if fault:
         ask = _cleaned(ask)
@@ -91,7 +113,7 @@ def reply(ask: Ask) -> Reply:
     says, cut = limit(says, ask.max_tokens)
     called = any(isinstance(say, Call) for say in says)
     finish: Finish = "length" if cut else "tool_call" if called else "stop"
-    return Reply(says, finish, usage_of(ask, says), fault)
+    return Reply(says, finish, usage_of(asked, says), fault)
 
 
 def _cleaned(ask: Ask) -> Ask:

@@ -91,15 +91,30 @@ def fill(prompt: str, tool: Tool, *, previous: Mapping[str, Any] | None = None, 
 
 def _literal(prompt: str, parameters: list[Slot]) -> dict[str, list[Any]]:
     """A JSON object in the prompt that has parameters for keys is taken as it is."""
-    names = {slot.name for slot in parameters}
+    by_name = {slot.name: slot for slot in parameters}
     for start in (found.start() for found in re.finditer(r"\{", prompt)):
         try:
             value, _ = json.JSONDecoder().raw_decode(prompt[start:])
         except ValueError:
             continue
-        if isinstance(value, dict) and value and value.keys() <= names:
+        if (
+            isinstance(value, dict)
+            and value
+            and all(name in by_name and _suits(entry, by_name[name]) for name, entry in value.items())
+        ):
             return {name: [entry] for name, entry in value.items()}
     return {}
+
+
+def _suits(value: Any, slot: Slot) -> bool:
+    """Whether a value out of JSON has the type of a parameter and is one of its choices."""
+    allowed = enum_values(slot.schema) if slot.type != "array" else []
+    if isinstance(value, bool) or slot.type == "boolean":
+        return isinstance(value, bool) and slot.type == "boolean"
+    types: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "array": list, "object": dict}
+    numeric = slot.type in ("integer", "number")
+    fitting = isinstance(value, types.get(slot.type, object)) and (not allowed or value in allowed)
+    return fitting and (not numeric or fits(value, slot.schema))
 
 
 def _find(prompt: str, tool: Tool, parameters: list[Slot]) -> dict[str, list[Any]]:

@@ -117,7 +117,7 @@ def _array(name: str, schema: Mapping[str, Any], prompt: str, root: Mapping[str,
     inner = resolve(items, root)
     if depth >= _DEEPEST:
         return [_value(name, items, prompt, root, depth + 1) for _ in range(least)] if least and depth < 9 else []
-    if enum_values(inner):
+    if type_of(inner) != "array" and enum_values(inner):
         return (enum_values(inner) * count)[: min(count, len(enum_values(inner)))]
     if type_of(inner) == "string":
         found = fill(prompt, Tool("answer", "", {"properties": {name: schema}})).calls[0].get(name)
@@ -127,7 +127,11 @@ def _array(name: str, schema: Mapping[str, Any], prompt: str, root: Mapping[str,
         ]
     if type_of(inner) in ("integer", "number"):
         mentioned = [number.value for number in numbers(prompt) if fits(number.value, inner)]
-        return mentioned[:most] if len(mentioned) >= max(least, 2) else list(range(1, count + 1))
+        if len(mentioned) >= max(least, 2):
+            return mentioned[:most]
+        row = list(range(1, count + 1))
+        fitting = all(fits(number, inner) for number in row)
+        return row if fitting else [_number(name, inner, prompt, type_of(inner), depth + 1)] * count
     mentioned_names = names(prompt)
     if type_of(inner) == "object" and len(mentioned_names) > 1:
         # "Ada is 36, Grace is 45": what is said from one name to the next belongs together
@@ -136,19 +140,21 @@ def _array(name: str, schema: Mapping[str, Any], prompt: str, root: Mapping[str,
         return [_value(name, items, part, root, depth + 1) for part in parts[:most]]
     singular = name[:-1] if name.endswith("s") else name
     rest = blank(prompt, ((number.start, number.end) for number in numbers(prompt)))
-    return [_numbered(_value(singular, items, rest, root, depth + 1), at) for at in range(1, count + 1)]
+    return [_numbered(_value(singular, items, rest, root, depth + 1), at, inner, root) for at in range(1, count + 1)]
 
 
-def _numbered(value: Any, at: int) -> Any:
-    """Make the entries of a list differ: the first text in each gets a number."""
-    if isinstance(value, dict) and at > 1:
-        for name, inner in value.items():
-            people = knowledge.table("lists")["name"]
-            if name == "name" and inner in people:
-                return {**value, name: people[(people.index(inner) + at - 1) % len(people)]}
-        for name, inner in value.items():
-            if isinstance(inner, str) and not re.fullmatch(r"[\w.+-]+@.*|https?:.*|[\d:TZ-]+", inner):
-                return {**value, name: f"{inner} {at}"}
+def _numbered(value: Any, at: int, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    """Make the entries of a list differ: the first free text in each gets a number, or the next name."""
+    if not isinstance(value, dict) or at == 1:
+        return value
+    people = knowledge.table("lists")["name"]
+    for name, inner in (schema.get("properties") or {}).items():
+        form = resolve(inner, root)
+        bound = enum_values(form) or any(key in form for key in ("format", "pattern", "maxLength", "default"))
+        text = value.get(name)
+        if isinstance(text, str) and type_of(form) == "string" and not bound and name not in ("email", "url"):
+            following = people[(people.index(text) + at - 1) % len(people)] if text in people else f"{text} {at}"
+            return {**value, name: following}
     return value
 
 

@@ -26,7 +26,8 @@ EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 URL = re.compile(r"https?://[^\s<>\"')\]]+[^\s<>\"')\].,;:!?]|(?<!\w)www\.[^\s<>\"')\]]*\w")
 PATH = re.compile(r"(?<![\w/])(?:~?/|\.{1,2}/)[\w./~-]*\w|(?<![\w/])[\w-]+(?:[\w./-]*\w)?\.[A-Za-z]\w{0,4}(?!\w)")
 EXPRESSION = re.compile(
-    r"(?<![\w.])[-(]*\d[\d.,]*(?:\s*[-+*/^%×÷)(]+\s*|\s+x\s+)[\d.,()\s*/^%×÷+-]*[\d)]|\w+\([\d.,\s+*/^-]+\)"
+    r"(?<![\w.(-])[-(]{0,8}\d[\d.,]{0,20}(?:\s{0,3}[-+*/^%×÷)(]{1,8}\s{0,3}|\s{1,3}x\s{1,3})[\d.,()\s*/^%×÷+-]{0,200}[\d)]"
+    r"|(?<!\w)[a-z]\w{0,20}\([\d.,\s+*/^-]{1,200}\)"
 )
 _MONTHS = listed("""january february march april may june july august september october november december""")
 _DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -125,6 +126,8 @@ def numbers(text: str) -> list[Number]:
     for match in _DIGITS.finditer(text):
         value = float(match[0].replace(",", ""))
         # "5-3" is five minus three, and not a negative three
+        if value in (float("inf"), float("-inf")):
+            continue
         signed = match[0][0] in "+-" and text[: match.start()].rstrip()[-1:].isdigit()
         raw.append((abs(value) if signed else value, match.start(), match.end()))
     for match in _NUMBER.finditer(text):
