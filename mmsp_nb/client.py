@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import warnings
 import weakref
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from types import AsyncGeneratorType, TracebackType
 from typing import Any, NoReturn, Self, cast
 
+from mmsp_nb.calls import Call
 from mmsp_nb.endpoint import Endpoint
 from mmsp_nb.masking import mask_keys
 from mmsp_nb.mending import Mender
@@ -79,8 +80,8 @@ class AutoLLMClient:
         self._marked = 0  # so many have an origin
         vendor = route.vendor
         self._mender = Mender(origin(vendor, route.model, route.base_url), vendor.traits(route.model))
-        self._holder: _Call | None = None  # the latest stateful call
-        self._calls: set[_Call] = set()
+        self._holder: Call | None = None  # the latest stateful call
+        self._calls: set[Call] = set()
 
     def sibling(self) -> Self:
         """Another client of the same model, endpoint and key, with an empty history."""
@@ -147,7 +148,7 @@ class AutoLLMClient:
                 in place of the rest of the stream.
             AbortError: ``signal`` was aborted.
         """
-        return self._start(_Call(signal), messages, config)
+        return self._start(Call(signal), messages, config)
 
     def streaming_response_stateful(
         self,
@@ -165,7 +166,7 @@ class AutoLLMClient:
             ConcurrentCallError: at the first step, while another stateful call is unfinished.
             And everything that `streaming_response` raises.
         """
-        return self._start(_Call(signal, stateful=True), message, config)
+        return self._start(Call(signal, stateful=True), message, config)
 
     async def list_models(self) -> list[str]:
         """The endpoint's model ids, in its order.
@@ -242,12 +243,12 @@ class AutoLLMClient:
 
     # one call
 
-    def _start(self, call: _Call, given: Any, config: UniConfig | None) -> AsyncGenerator[UniEvent, None]:
+    def _start(self, call: Call, given: Any, config: UniConfig | None) -> AsyncGenerator[UniEvent, None]:
         stream = self._run(call, given, config)
         call.stream = weakref.ref(stream)
         return stream
 
-    async def _run(self, call: _Call, given: Any, config: UniConfig | None) -> AsyncGenerator[UniEvent, None]:
+    async def _run(self, call: Call, given: Any, config: UniConfig | None) -> AsyncGenerator[UniEvent, None]:
         self._register(call)
         try:
             messages, checked = self._prepared(call, given, config)
@@ -302,7 +303,7 @@ class AutoLLMClient:
             call.unsubscribe()
             self._calls.discard(call)
 
-    def _register(self, call: _Call) -> None:
+    def _register(self, call: Call) -> None:
         if call.stateful:
             holder = self._holder
             if holder is not None and holder.unfinished:
@@ -318,9 +319,7 @@ class AutoLLMClient:
         call.begin()
         self._calls.add(call)
 
-    def _prepared(
-        self, call: _Call, given: Any, config: Mapping[str, Any] | None
-    ) -> tuple[list[UniMessage], UniConfig]:
+    def _prepared(self, call: Call, given: Any, config: Mapping[str, Any] | None) -> tuple[list[UniMessage], UniConfig]:
         """The messages and the config that a call is to send, checked."""
         client, relays, now = self.vendor.client, self._endpoint.relays, now_ms()
         history = self._history
@@ -356,7 +355,7 @@ class AutoLLMClient:
             self._checked = len(messages) - 1
         return messages, checked
 
-    def _sendable(self, messages: list[UniMessage], call: _Call) -> list[UniMessage]:
+    def _sendable(self, messages: list[UniMessage], call: Call) -> list[UniMessage]:
         """The messages without what only other vendors can read or take; the same list if there is no such thing."""
         try:
             return self._mender(messages, keep=call.stateful)[0]
@@ -392,38 +391,3 @@ class AutoLLMClient:
         )
         failure.__cause__ = error
         return failure
-
-
-class _Call:
-    """One call: what ends it, and whether it still counts as running."""
-
-    def __init__(self, given: AbortSignal | None, *, stateful: bool = False) -> None:
-        if given is not None and not isinstance(given, AbortSignal):
-            raise TypeError(f"signal must be an AbortSignal, not {type(given).__name__}")
-        self.stateful = stateful
-        self.message: UniMessage | None = None
-        """Our own copy of the message of a stateful call, to be recorded."""
-        self.signal = AbortSignal()
-        """The call's own signal: follows the one given, and lets the client end the call."""
-        self.stream: Callable[[], AsyncGenerator[UniEvent, None] | None] = lambda: None
-        """Weak reference to the iterator. Nobody else keeps it, so a dead one was abandoned."""
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.over = False
-        self.unsubscribe: Callable[[], None] = lambda: None
-        self._given = given
-
-    def begin(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        if self._given is not None:
-            self.unsubscribe = self._given.on_abort(self._follow)
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether somebody may still read this call to its end."""
-        if self.over or self.signal.aborted or self.stream() is None:
-            return False
-        return self.loop is not None and not self.loop.is_closed()
-
-    def _follow(self) -> None:
-        assert self._given is not None
-        self.signal.abort(self._given.reason)
