@@ -63,10 +63,8 @@ class Mender:
 
     def _end(self, messages: Sequence[Any]) -> int:
         """How many of the messages, from the first on, have to be looked at."""
-        for at in range(len(messages) - 1, -1, -1):
-            if self._is_foreign(messages[at]):
-                break
-        else:
+        at = next((at for at in range(len(messages) - 1, -1, -1) if self._is_foreign(messages[at])), -1)
+        if at < 0:
             return 0
         # the message after it may have to answer its calls, or to show its images
         roles = [message.get("role") for message in messages[at : at + 2] if isinstance(message, dict)]
