@@ -1,11 +1,15 @@
 """Tool calls, JSON answers and foreign wire formats for a small model that has none of them.
 
 The 135M model ignores tools. Asked for the arguments of a function alone, under the function's own schema, it gets the
-texts among them right most of the time. So: whether and what to call is decided by the rules of the demo (or by
-``tool_choice``); numbers and choices that the prompt spells out are fixed; the other arguments are the model's, and the
-call goes out as an ordinary tool call. Once there are results, the model puts them into a sentence; one that says
-something else than the results is replaced by that of the rules. Whatever went this way carries the header
-``x-mmsp-local: shim``.
+texts among them right most of the time. So:
+
+* whether and what to call is decided by the rules of the demo, or by ``tool_choice``;
+* numbers and choices that the prompt spells out are fixed, the other arguments are the model's, and a text that it makes
+  up where the prompt has one is put right; the call goes out as an ordinary tool call;
+* once there are results, the model puts them into a sentence; one that says something else than the results is replaced
+  by that of the rules.
+
+Whatever went this way carries the header ``x-mmsp-local: shim``.
 """
 
 from __future__ import annotations
@@ -135,7 +139,7 @@ class Shim:
             arguments = json.loads(text)
         except (ValueError, BadRequest):
             return dict(wanted), Usage()
-        return (arguments if isinstance(arguments, dict) else dict(wanted)), usage
+        return (grounded(arguments, wanted, ask.prompt) if isinstance(arguments, dict) else dict(wanted)), usage
 
     def _text(self, ask: Ask, missing: Sequence[str], exchange: Exchange) -> Iterator[Delta | tuple[Finish, Usage]]:
         body: dict[str, Any] = {
@@ -154,6 +158,17 @@ def true_to(text: str, facts: str, labels: Sequence[str]) -> bool:
     told, given = (set(re.findall(r"\d+(?:\.\d+)?", part)) for part in (text, facts))
     added = set(stems(text)) - set(stems(facts)) - {stem("both"), stem("respectively")}
     return told == given and not added and all(label.lower() in text.lower() for label in labels)
+
+
+def grounded(arguments: Mapping[str, Any], wanted: Mapping[str, Any], prompt: str) -> dict[str, Any]:
+    """The model's arguments; a text that it made up gives way to one that the rules found in the prompt."""
+    low = prompt.lower()
+    made = dict(arguments)
+    for name, value in wanted.items():
+        mine = made.get(name)
+        if isinstance(value, str) and isinstance(mine, str) and mine.lower() not in low and value.lower() in low:
+            made[name] = value
+    return made
 
 
 def narrowed(schema: Mapping[str, Any], wanted: Mapping[str, Any], split: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from local_helpers import WEATHER, ask, frames, payloads, post, raw_connection, 
 from mmsp_nb.local.child import LocalMind
 from mmsp_nb.local.front import Answer, Front
 from mmsp_nb.local.service import Service
-from mmsp_nb.local.shim import capped, narrowed, true_to
+from mmsp_nb.local.shim import capped, grounded, narrowed, plain, true_to
 from mmsp_nb.local.upstream import Upstream
 from mmsp_nb.local.wire import chat, messages
 from mmsp_nb.local.wire.neutral import Ask, Text, Turn
@@ -200,7 +200,7 @@ def test_results_are_told_by_the_model_if_it_tells_the_truth(llama, served):
 
 def test_failed_results_are_not_left_to_the_model(llama, served):
     _, _, content = post(served, "/v1/chat/completions", results(("London", "Error: no such city")))
-    assert "did not work: Error: no such city" in json.loads(content)["choices"][0]["message"]["content"]
+    assert "did not work: no such city" in json.loads(content)["choices"][0]["message"]["content"]
     assert llama.bodies == []
 
 
@@ -270,6 +270,13 @@ def test_the_model_fills_only_what_is_asked_for():
     assert narrowed(schema, {"city": "Rome", "unit": "f"}, "")["properties"]["unit"] == {"const": "f"}
 
 
+def test_made_up_texts_give_way_to_those_of_the_prompt():
+    wanted = {"city": "Atlantis", "days": 3}
+    assert grounded({"city": "Alderwood"}, wanted, "And in Atlantis?") == {"city": "Atlantis"}
+    assert grounded({"city": "atlantis city"}, wanted, "In Atlantis City?") == {"city": "atlantis city"}
+    assert grounded({"city": "Rome"}, {}, "And there?") == {"city": "Rome"}
+
+
 @pytest.mark.parametrize(
     ("text", "true"),
     [
@@ -285,8 +292,6 @@ def test_what_counts_as_true(text, true):
 
 
 def test_thinking_in_the_history_needs_the_shim():
-    from mmsp_nb.local.shim import plain
-
     body = {"model": "m", "messages": [{"role": "assistant", "content": "x", "reasoning_content": "y"}]}
     assert not plain(chat.read(body), chat)
     spoken = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}

@@ -112,7 +112,8 @@ def spoken(result: Result) -> str:
     if failed(result):
         reason = value.get("error") if isinstance(value, Mapping) else value
         reason = reason.get("message", reason) if isinstance(reason, Mapping) else reason
-        return f"this did not work: {plain(str(reason), 300)}"
+        reason = re.sub(r"(?i)^error:\s*", "", str(reason))
+        return f"this did not work: {plain(reason, 300)}"
     if isinstance(value, Mapping) and value and len(_pairs(value)) < LONGEST:
         return _pairs(value)
     if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
