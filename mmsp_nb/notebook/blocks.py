@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["BETWEEN_BLOCKS", "IN_BLOCK", "IN_LINE", "Split", "provisional", "splits"]
+__all__ = ["BETWEEN_BLOCKS", "IN_BLOCK", "IN_LINE", "Split", "cut_anywhere", "provisional", "splits"]
 
 BETWEEN_BLOCKS, IN_BLOCK, IN_LINE = 1, 2, 3
 """How visible a cut is: not at all; a joint in a list, code block or table; a line break in a paragraph."""
@@ -129,6 +129,15 @@ def splits(text: str, opened: str = "") -> list[Split]:
     ``opened`` is the ``reopen`` of the cut before this text. The unfinished last line is never cut.
     """
     return _scan(text, opened)[0]
+
+
+def cut_anywhere(text: str, opened: str = "") -> Split | None:
+    """A place in the second half of a text without line ends: after a space if there is one. None inside a formula."""
+    _, state = _scan(text, opened)
+    if state.math:
+        return None
+    space = text.rstrip().rfind(" ", len(text) // 2)
+    return Split(space + 1 if space > 0 else len(text) - 1, IN_LINE, f"{state.opening}\n" if state.fence else "")
 
 
 # --- the tail -------------------------------------------------------------------------------------------------------

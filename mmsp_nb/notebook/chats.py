@@ -1,0 +1,120 @@
+"""The conversations that ``%%mmsp`` cells talk to, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mmsp_nb.protocol.suggestions import did_you_mean
+
+from .options import OptionError
+
+if TYPE_CHECKING:
+    from mmsp_nb.conversation import Conversation
+
+__all__ = ["Chats", "Defaults"]
+
+FIRST = "main"
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a new chat begins with. ``model`` None chooses by what is there."""
+
+    model: str | None = None
+    client: str | None = None
+    system: str | None = None
+    max_turns: int = 10
+
+
+class Chats:
+    """Named conversations, one of which is the current one. They are made when they are first used.
+
+    Args:
+        defaults: Says what a new chat begins with.
+        namespace: The user's variables: a Conversation in one of them can be used by its name.
+    """
+
+    def __init__(self, defaults: Callable[[], Defaults], namespace: Mapping[str, Any]) -> None:
+        self._defaults = defaults
+        self._namespace = namespace
+        self.current = FIRST
+        self._chats: dict[str, Conversation] = {}
+
+    def names(self) -> list[str]:
+        """The names of all chats that have begun."""
+        return list(self._chats)
+
+    def find(self, name: str | None = None) -> Conversation | None:
+        """The chat of that name, the current one by default; None when it has not begun."""
+        name = name or self.current
+        return self._chats.get(name) or self._variable(name)
+
+    def get(self, name: str | None = None, *, model: str | None = None, client: str | None = None) -> Conversation:
+        """The chat of that name, made if need be; ``model`` and ``client`` (a client type) change what answers.
+
+        Raises OptionError when the model cannot be used.
+        """
+        from mmsp_nb.protocol.errors import MMSPError
+
+        found = self.find(name)
+        try:
+            if found is None:
+                return self._make(name or self.current, model, client)
+            if client is not None or (model is not None and model != found.model):
+                options = {} if client is None else {"client_type": client}
+                found.switch(model or found.model, **options)
+        except MMSPError as error:
+            raise OptionError(str(error)) from None
+        return found
+
+    def renew(self, name: str | None = None, *, model: str | None = None, client: str | None = None) -> Conversation:
+        """A new chat under that name. The one before stays in its variable, if it has one."""
+        from mmsp_nb.protocol.errors import MMSPError
+
+        name = name or self.current
+        before = self._chats.get(name)
+        if model is None and client is None and before is not None:
+            model, client = before.model, getattr(before.client, "client_type", None)
+        try:
+            return self._make(name, model, client)
+        except MMSPError as error:
+            raise OptionError(str(error)) from None
+
+    def use(self, name: str) -> Conversation:
+        """Make that chat, or the Conversation in the variable of that name, the current one."""
+        found = self.find(name)
+        if found is None:
+            known = [*self._chats, *self._variables()]
+            raise OptionError(f"there is no chat {name!r}{did_you_mean(name, known)}; %mmsp new {name} begins one")
+        self._chats.setdefault(name, found)
+        self.current = name
+        return found
+
+    def _make(self, name: str, model: str | None, client: str | None) -> Conversation:
+        from mmsp_nb.conversation import Conversation
+        from mmsp_nb.tools import registry
+
+        defaults = self._defaults()
+        if model is None:
+            model, client = defaults.model, client or defaults.client
+        options: dict[str, Any] = {} if client is None else {"client_type": client}
+        chat = Conversation(
+            model, tools=registry, system=defaults.system, max_turns=defaults.max_turns, name=name, **options
+        )
+        self._chats[name] = chat
+        return chat
+
+    def _variable(self, name: str) -> Conversation | None:
+        value = self._namespace.get(name)
+        return value if _is_conversation(value) else None
+
+    def _variables(self) -> list[str]:
+        return [name for name, value in self._namespace.items() if _is_conversation(value)]
+
+
+def _is_conversation(value: Any) -> bool:
+    from mmsp_nb.conversation import Conversation
+
+    return isinstance(value, Conversation)

@@ -1,0 +1,223 @@
+"""What the subcommands of ``%mmsp`` do and print. Asking is in `asking`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mmsp_nb.protocol.suggestions import did_you_mean
+
+from .chats import Chats
+from .options import OPTIONS, SUBCOMMANDS, OptionError
+from .sanitize import single_line
+from .secrets import mask
+
+if TYPE_CHECKING:
+    from mmsp_nb.conversation import Conversation
+    from mmsp_nb.tools import ToolRegistry
+
+__all__ = ["Commands", "choice"]
+
+MAX_MODELS = 40
+"""Models that are listed at most."""
+
+
+def choice(model: str | None) -> tuple[str, str]:
+    """The model that a new chat would use, and why."""
+    if model:
+        return model, "MMSPMagics.model is set"
+    from mmsp_nb.local import choose
+
+    chosen = choose()
+    return chosen.model, chosen.why
+
+
+class Commands:
+    """The subcommands that ask nothing: ``run(name, words)`` returns text, or an object to display.
+
+    Args:
+        chats: The conversations.
+        model: The configured model, for chats that have not begun.
+    """
+
+    def __init__(self, chats: Chats, model: Callable[[], str | None]) -> None:
+        self._chats = chats
+        self._configured = model
+
+    def run(self, name: str, words: list[str]) -> Any:
+        """Run one subcommand. OptionError for words it cannot use."""
+        takes = {"model": 1, "models": 9, "tools": 99, "new": 1, "use": 1}.get(name, 0)
+        if len(words) > takes:
+            raise OptionError(f"%mmsp {name} cannot use {words[takes]!r}: {name} {SUBCOMMANDS[name]}")
+        command: Callable[..., Any] = getattr(self, f"do_{name}")
+        result = command(*words)
+        return mask(result) if isinstance(result, str) else result
+
+    def do_status(self) -> str:
+        chat = self._chats.find()
+        if chat is None:
+            model, why = choice(self._configured())
+            lines = [f"chat   {self._chats.current}, not begun", f"model  {model} ({why})"]
+        else:
+            lines = [f"chat   {self._chats.current}, {_count(len(chat.turns), 'turn')}"]
+            lines.append(f"model  {chat.model}" + (f" ({chat.why})" if chat.why else ""))
+            if chat.system:
+                lines.append(f"system {single_line(chat.system, 70)}")
+            if spent := _spent(chat):
+                lines.append(f"spent  {spent}")
+        names = self._tools(chat).names()
+        lines.append(f"tools  {', '.join(names)}" if names else "tools  none; decorate a function with @mmsp_nb.tool")
+        return "\n".join([*lines, "help   %mmsp help"])
+
+    def do_model(self, model: str | None = None) -> str:
+        if model is None:
+            chat = self._chats.find()
+            name, why = choice(self._configured()) if chat is None else (chat.model, chat.why)
+            return (
+                f"{name}" + (f" ({why})" if why else "") + "\nchange it with %mmsp model ID, or for a cell with -m ID"
+            )
+        before = self._chats.find()
+        known = before is not None and bool(before.turns)
+        chat = self._chats.get(model=model)
+        return f"{chat.model} answers from now on" + (", and knows what was said before" if known else "")
+
+    def do_models(self, *words: str) -> str:
+        from mmsp_nb.providers import catalog
+
+        wanted = " ".join(words)
+        found = catalog.search(wanted) if words else list(catalog.models())
+        if not found:
+            near = did_you_mean(wanted, [row.model for row in catalog.models()])
+            return f"no model in the list matches {wanted!r}{near}; others work too, with --client TYPE"
+        width = max(len(row.model) for row in found[:MAX_MODELS])
+        lines = [
+            f"{row.model:<{width}}  {row.client:<22} {_window(row):>8}  {_prices(row)}" for row in found[:MAX_MODELS]
+        ]
+        lines.insert(0, f"{'model':<{width}}  {'client type':<22} {'window':>8}  price per million tokens, in and out")
+        if not words:
+            lines.append("demo and local need no key")
+        if len(found) > MAX_MODELS:
+            lines.append(f"and {len(found) - MAX_MODELS} more: %mmsp models WORD")
+        return "\n".join(lines)
+
+    def do_tools(self, *words: str) -> str:
+        from mmsp_nb.tools import ToolDefinitionError, registry
+
+        if words:
+            verb, names = words[0], [name for word in words[1:] for name in word.split(",") if name]
+            if verb not in ("add", "remove"):
+                raise OptionError(f"%mmsp tools {verb}: write add or remove{did_you_mean(verb, ['add', 'remove'])}")
+            if not names:
+                raise OptionError(f"%mmsp tools {verb} needs the name of a function")
+            if verb == "add":
+                try:
+                    registry.add(*names)
+                except ToolDefinitionError as error:
+                    raise OptionError(str(error)) from None
+            else:
+                for name in names:
+                    if name not in registry:
+                        raise OptionError(f"there is no tool {name!r}{did_you_mean(name, registry.names())}")
+                for name in names:
+                    registry.remove(name)
+        tools = list(self._tools(self._chats.find()))
+        lines = [f"{tool.usage}\n    {single_line(tool.description, 90)}" for tool in tools]
+        return "\n".join(lines) or "no tools: decorate a function with @mmsp_nb.tool, or %mmsp tools add NAME"
+
+    def do_history(self) -> Any:
+        chat = self._chats.find()
+        return "nothing has been said yet" if chat is None or not chat.turns else chat
+
+    def do_reset(self) -> str:
+        chat = self._begun("reset")
+        count = len(chat.turns)
+        chat.reset()
+        return f"forgot {_count(count, 'turn')}; %mmsp undo brings them back"
+
+    def do_undo(self) -> str:
+        chat = self._begun("undo")
+        empty = not chat.turns
+        concerned = chat.undo()
+        if empty:
+            return f"brought back {_count(len(concerned), 'turn')}"
+        return f"took back: {single_line(concerned[0].prompt, 60)}" if concerned else "there was nothing to take back"
+
+    def do_new(self, name: str | None = None) -> str:
+        if name is not None and self._chats.find(name) is not None:
+            raise OptionError(
+                f"there is a chat {name!r} already: %mmsp use {name}, or --new for a cell that begins it anew"
+            )
+        chat = self._chats.renew(name or self._free_name())
+        self._chats.current = str(chat.name)
+        return f"new chat {chat.name} with {chat.model}"
+
+    def do_chats(self) -> str:
+        names = self._chats.names()
+        if not names:
+            return "no chat has begun"
+        lines = []
+        for name in names:
+            chat = self._chats.find(name)
+            if chat is not None:
+                mark = "*" if name == self._chats.current else " "
+                last = single_line(chat.turns[-1].prompt, 50) if chat.turns else ""
+                lines.append(
+                    f"{mark} {name}  {chat.model}, {_count(len(chat.turns), 'turn')}" + (f": {last}" if last else "")
+                )
+        return "\n".join(lines)
+
+    def do_use(self, name: str | None = None) -> str:
+        if name is None:
+            raise OptionError("%mmsp use needs the name of a chat; %mmsp chats lists them")
+        chat = self._chats.use(name)
+        return f"chat {name} with {chat.model}, {_count(len(chat.turns), 'turn')}"
+
+    def do_help(self) -> str:
+        lines = ["%%mmsp [options]", "the prompt, with {{expressions}}", "", "options"]
+        lines += [f"  {name:<14} {option.about}" for name, option in OPTIONS.items()]
+        lines += ["", "%mmsp SUBCOMMAND"]
+        lines += [f"  {name:<10} {about}" for name, about in SUBCOMMANDS.items()]
+        return "\n".join([*lines, "", "%config MMSPMagics shows the settings. The last answer is in _mmsp."])
+
+    def _begun(self, command: str) -> Conversation:
+        chat = self._chats.find()
+        if chat is None:
+            raise OptionError(f"nothing to {command}: this chat has not begun")
+        return chat
+
+    def _free_name(self) -> str:
+        names = self._chats.names()
+        return next(name for number in range(2, len(names) + 3) if (name := f"chat{number}") not in names)
+
+    def _tools(self, chat: Conversation | None) -> ToolRegistry:
+        from mmsp_nb.tools import registry
+
+        return registry if chat is None else chat.tools
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _spent(chat: Conversation) -> str:
+    from mmsp_nb.protocol.usage import totals
+
+    if chat.usage is None:
+        return ""
+    counted = totals(chat.usage)
+    cost = f", ${chat.cost:.4f}" if chat.cost is not None else ""
+    return f"{counted.input or 0:,} tokens in, {counted.output or 0:,} out{cost}"
+
+
+def _window(row: Any) -> str:
+    window = row.context_window
+    if window is None:
+        return ""
+    return f"{window / 1e6:.0f}M" if window >= 1_000_000 else f"{window // 1000}k"
+
+
+def _prices(row: Any) -> str:
+    prices = row.pricing("USD")
+    if not prices:
+        return ""
+    return f"${prices['prompt_tokens']:g} · ${prices.get('response_tokens', 0):g}"

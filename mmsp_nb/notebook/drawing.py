@@ -1,0 +1,107 @@
+"""One answer on its way into a cell: its session, its output, and how that ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from mmsp_nb import hosts
+from mmsp_nb.protocol import usage as tokens
+
+from . import tee
+from .bridge import Session
+from .failures import calm, stopped
+from .host import connect_tools, in_kernel
+from .output import LiveOutput
+from .plain import PlainOutput
+from .render import seconds, usage_text
+from .secrets import remember
+from .stretch import Message
+
+__all__ = ["Drawing"]
+
+
+class Drawing:
+    """A context manager around the consumption of ``session``: whatever happens there, the output is finished.
+
+    An interrupt becomes a KeyboardInterrupt with a short traceback, an error is shown in one line.
+    """
+
+    def __init__(self, shell: Any, conversation: Any, stream: hosts.Stream, *, live: bool) -> None:
+        connect_tools(shell)
+        self._shell = shell
+        self._began = time.monotonic()
+        self._conversation = conversation
+        self._before = conversation.turns[-1] if conversation.turns else None
+        endpoint = getattr(conversation.client, "_endpoint", None)
+        remember(getattr(getattr(endpoint, "route", None), "api_key", None))
+        self._output: LiveOutput | PlainOutput
+        if in_kernel(shell):
+            self._output = LiveOutput(self._display, label=conversation.model, live=live, now=self._began)
+        else:
+            self._output = PlainOutput(_write, live=live)
+        self.session = Session(stream, self._output, shell)
+
+    def __enter__(self) -> Drawing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        elapsed = time.monotonic() - self._began
+        if error is None:
+            turn = self._turn()
+            self._close(_ending(turn), _footer(turn, elapsed))
+        elif isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
+            self._close(f"stopped after {seconds(elapsed)}" if self._output.live else "stopped")
+            if isinstance(error, KeyboardInterrupt):
+                raise stopped(elapsed) from None
+        else:
+            self._close("failed; what had come so far is kept" if self._output.written else "")
+            calm(error, where=True)
+
+    def _close(self, note: str, footer: str = "") -> None:
+        self._output.close(time.monotonic(), note=note, footer=footer)
+        self.session.release()
+
+    def _turn(self) -> Any:
+        turns = self._conversation.turns
+        return turns[-1] if turns and turns[-1] is not self._before else None
+
+    def _display(self, message: Message) -> None:
+        options: dict[str, Any] = {"update": True} if message.update else {}
+        if message.display_id is not None:
+            options["transient"] = {"display_id": message.display_id}
+        with tee.suspended():
+            self._shell.display_pub.publish(message.data, message.metadata, **options)
+
+
+def _write(text: str) -> None:
+    with tee.suspended():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _footer(turn: Any, elapsed: float) -> str:
+    """``model · 120 → 80 tokens · $0.0012 · 2.1 s``."""
+    if turn is None:
+        return ""
+    counted = tokens.totals(turn.usage) if turn.usage else None
+    spent = f"{counted.input:,} → {counted.output:,} tokens" if counted and counted.total else None
+    return usage_text((turn.model, spent, _price(turn.cost), seconds(elapsed)))
+
+
+def _price(cost: Any) -> str | None:
+    if cost is None:
+        return None
+    return f"${cost:.4f}" if cost < 1 else f"${cost:.2f}"
+
+
+def _ending(turn: Any) -> str:
+    """Why an answer is not complete, if it is not."""
+    if turn is None:
+        return ""
+    if turn.reason == "max_turns":
+        return "stopped at the limit of requests; %mmsp continue goes on"
+    return "cut off at the limit of tokens" if turn.finish_reason == "length" else ""

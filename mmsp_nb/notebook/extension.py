@@ -1,0 +1,66 @@
+"""What is registered in a shell, and how it is taken back."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any
+
+from mmsp_nb import hosts
+
+from .host import Cells, NotebookHost
+from .magics import NAME, MMSPMagics, Questions, Transformer
+
+__all__ = ["Extension"]
+
+
+class Extension:
+    """The extension in one shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self.cells = Cells(shell)
+        self.cells.register()
+        self.magics = MMSPMagics(shell, parent=shell)
+        shell.register_magics(self.magics)
+        shell.configurables.append(self.magics)
+        self._transformer = Transformer(shell, self.cells)
+        shell.input_transformers_post.append(self._transformer)
+        self._questions = Questions()
+        shell.input_transformers_cleanup.append(self._questions)
+        self._host = NotebookHost(shell, self.cells, lambda: self.magics.live)
+        self._previous = hosts.register(self._host)
+        self._completer = _complete(shell, self.magics)
+        print(self.magics.greeting())
+
+    def close(self) -> None:
+        """Undo everything. What is not there any more is not missed."""
+        shell = self._shell
+        self.cells.unregister()
+        with contextlib.suppress(ValueError):
+            shell.configurables.remove(self.magics)
+        with contextlib.suppress(ValueError):
+            shell.input_transformers_post.remove(self._transformer)
+        with contextlib.suppress(ValueError):
+            shell.input_transformers_cleanup.remove(self._questions)
+        for kind in ("line", "cell"):
+            shell.magics_manager.magics[kind].pop(NAME, None)
+        shell.magics_manager.registry.pop("MMSPMagics", None)
+        if hosts.current() is self._host:
+            hosts.register(self._previous)
+        if self._completer is not None:
+            with contextlib.suppress(ValueError, AttributeError):
+                shell.Completer.custom_matchers.remove(self._completer)
+        registry = getattr(sys.modules.get("mmsp_nb.tools"), "registry", None)
+        if registry is not None and registry.lookup == shell.user_ns.get:
+            registry.lookup = None
+
+
+def _complete(shell: Any, magics: MMSPMagics) -> Any:
+    try:
+        from .completion import matcher
+    except ImportError:  # an IPython without matchers
+        return None
+    ours = matcher(shell, magics)
+    shell.Completer.custom_matchers.append(ours)
+    return ours

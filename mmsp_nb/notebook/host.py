@@ -1,0 +1,125 @@
+"""The host that draws: every `ask` in a cell of a notebook, or of a terminal IPython, streams its answer there."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from mmsp_nb import hosts, loop
+
+__all__ = ["Cells", "NotebookHost", "connect_tools", "in_kernel", "is_live", "quiet"]
+
+quiet: ContextVar[bool] = ContextVar("mmsp_nb_quiet", default=False)
+"""True while nothing is to be drawn (``--quiet``)."""
+
+_OFF = {"0", "false", "no", "off"}
+
+
+def in_kernel(shell: Any) -> bool:
+    """Whether the shell's displays go to a front end, rather than to a terminal."""
+    return getattr(shell, "kernel", None) is not None or sys.platform == "emscripten"
+
+
+def is_live(setting: bool | None, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether somebody watches: ``setting`` if there is one, else ``MMSP_NB_LIVE``, else not under pytest (nbval)."""
+    environ = os.environ if environ is None else environ
+    if setting is not None:
+        return setting
+    wanted = environ.get("MMSP_NB_LIVE", "").strip().lower()
+    return wanted not in _OFF if wanted else "PYTEST_CURRENT_TEST" not in environ
+
+
+def connect_tools(shell: Any) -> None:
+    """Let tools be found by name in the user's namespace, in their latest definition, as soon as there are tools."""
+    registry = getattr(sys.modules.get("mmsp_nb.tools"), "registry", None)
+    if registry is not None:
+        registry.lookup = shell.user_ns.get
+
+
+class Cells:
+    """Counts the cells that are running, nested ones included. ``register`` once, ``unregister`` when unloaded."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        # An extension is usually loaded by a cell, whose end we will be told of.
+        self.depth = int(_inside_a_cell())
+
+    def register(self) -> None:
+        self._shell.events.register("pre_run_cell", self._begin)
+        self._shell.events.register("post_run_cell", self._end)
+
+    def unregister(self) -> None:
+        for event, callback in (("pre_run_cell", self._begin), ("post_run_cell", self._end)):
+            try:
+                self._shell.events.unregister(event, callback)
+            except ValueError:
+                pass
+
+    def _begin(self, info: Any = None) -> None:
+        self.depth += 1
+        connect_tools(self._shell)
+
+    def _end(self, result: Any = None) -> None:
+        self.depth = max(self.depth - 1, 0)
+        answers = sys.modules.get("mmsp_nb.answer")
+        if self.depth == 0 and answers is not None:
+            answers.Answer.forget_shown()
+
+
+def _inside_a_cell() -> bool:
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "run_code" and "IPython" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+class NotebookHost:
+    """Draws answers into the running cell. Outside of cells and off the main thread it leaves it to the plain host.
+
+    Args:
+        shell: The InteractiveShell.
+        cells: Says whether a cell is running.
+        live: See `is_live`; a function, because it can be configured at any time.
+    """
+
+    def __init__(self, shell: Any, cells: Cells, live: Any = None) -> None:
+        self._shell = shell
+        self._cells = cells
+        self._live = live or (lambda: None)
+        self._plain = hosts.PlainHost()
+
+    def run(self, conversation: Any, stream: hosts.Stream) -> bool:
+        """Draw and wait by blocking."""
+        if not self._draws():
+            return self._plain.run(conversation, stream)
+        from .drawing import Drawing
+
+        drawing = Drawing(self._shell, conversation, stream, live=is_live(self._live()))
+        with drawing:
+            drawing.session.run()
+        return True
+
+    async def arun(self, conversation: Any, stream: hosts.Stream) -> bool:
+        """Draw and wait by awaiting. The stream runs on the background loop all the same, where there are threads."""
+        if not self._draws():
+            return await self._plain.arun(conversation, stream)
+        from .drawing import Drawing
+
+        drawing = Drawing(self._shell, conversation, stream, live=is_live(self._live()))
+        with drawing:
+            await drawing.session.arun()
+        return True
+
+    def _draws(self) -> bool:
+        return (
+            not quiet.get()
+            and self._cells.depth > 0
+            and threading.current_thread() is threading.main_thread()
+            and not loop.is_current()
+        )

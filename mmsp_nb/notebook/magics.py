@@ -1,0 +1,184 @@
+"""``%%mmsp`` and ``%mmsp``: what they are to IPython. What they mean is in `options`, `asking` and `commands`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from traitlets import Bool, Integer, Unicode, observe
+
+from .chats import Chats, Defaults
+from .commands import Commands, choice
+from .host import Cells, connect_tools, in_kernel
+from .options import OptionError, Options, parse_cell, parse_line
+from .secrets import mask
+
+__all__ = ["MMSPMagics", "Questions", "Transformer"]
+
+NAME = "mmsp"
+
+
+@magics_class
+class MMSPMagics(Magics):
+    """Ask language models from cells. ``%mmsp help`` lists what can be done."""
+
+    model = Unicode(None, allow_none=True, help="Model id of new chats; None takes what is there.").tag(config=True)
+    client_type = Unicode(None, allow_none=True, help="Client type, for model ids that do not tell.").tag(config=True)
+    system = Unicode(None, allow_none=True, help="System prompt of new chats.").tag(config=True)
+    max_turns = Integer(10, min=1, help="Requests that one cell may make; each round of tool calls is one.").tag(
+        config=True
+    )
+    live = Bool(
+        None,
+        allow_none=True,
+        help="Stream answers (True), send final outputs only (False), or decide by itself (None).",
+    ).tag(config=True)
+
+    def __init__(self, shell: Any = None, **kwargs: Any) -> None:
+        super().__init__(shell=shell, **kwargs)
+        self.chats = Chats(self._defaults, self._namespace)
+        self.commands = Commands(self.chats, lambda: self.model)
+
+    @property
+    def _namespace(self) -> dict[str, Any]:
+        namespace: dict[str, Any] = self.shell.user_ns
+        return namespace
+
+    def _defaults(self) -> Defaults:
+        return Defaults(self.model, self.client_type, self.system, self.max_turns)
+
+    @observe("model", "client_type", "system", "max_turns")
+    def _configured(self, change: Any) -> None:
+        """``%config MMSPMagics.model = ...`` also counts for the chat that is in use."""
+        chat = self.chats.find() if hasattr(self, "chats") else None
+        if chat is None:
+            return
+        if change.name in ("model", "client_type") and self.model:
+            try:
+                self.chats.get(model=self.model, client=self.client_type)
+            except OptionError as error:
+                raise UsageError(mask(str(error))) from None
+        elif change.name == "system":
+            chat.system = self.system
+        elif change.name == "max_turns":
+            chat.max_turns = self.max_turns
+
+    @no_var_expand
+    @line_cell_magic(NAME)
+    def mmsp(self, line: str, cell: str | None = None) -> Any:
+        """Ask a model: ``%%mmsp [options]`` with the prompt below it; or ``%mmsp SUBCOMMAND``. See ``%mmsp help``."""
+        asking = self._begin(line, cell)
+        if asking is None:
+            return None
+        answer = asking.run()
+        return answer if cell is None else None
+
+    async def awaited(self, line: str, cell: str | None = None) -> Any:
+        """The same for a cell that is nothing but this magic: `Transformer` lets the cell await it."""
+        asking = self._begin(line, cell)
+        if asking is None:
+            return None
+        answer = await asking.arun()
+        return answer if cell is None else None
+
+    def _begin(self, line: str, cell: str | None) -> Any:
+        """What is to be asked; None when it was a command that asks nothing, which then is done."""
+        try:
+            return self._asking(line, cell)
+        except OptionError as error:
+            raise UsageError(mask(str(error))) from None
+
+    def _asking(self, line: str, cell: str | None) -> Any:
+        connect_tools(self.shell)
+        if cell is not None:
+            options = parse_cell(line, cell)
+        else:
+            command, arguments = parse_line(line)
+            if command == "continue":
+                options = self._continue()
+            elif isinstance(arguments, Options):
+                options = arguments
+            else:
+                self._show(self.commands.run(command, arguments))
+                return None
+
+        from .asking import Asking
+
+        connect_tools(self.shell)
+        asking = Asking(self.chats, options, self._namespace, first_line=1 if cell is None else 2)
+        if options.dry_run:
+            self._show(mask(asking.describe()))
+            return None
+        return asking
+
+    def _continue(self) -> Options:
+        chat = self.chats.find()
+        if chat is None or not chat.turns or chat.turns[-1].pending is None:
+            raise OptionError("there is nothing to continue: the last answer is complete")
+        return Options()
+
+    def _show(self, result: Any) -> None:
+        from IPython.display import display
+
+        from .sanitize import clean
+
+        if isinstance(result, str):
+            print(clean(result))
+        else:
+            display(result)
+
+    def greeting(self) -> str:
+        """The line that loading the extension prints."""
+        model, why = choice(self.model)
+        return f"mmsp: {model} answers, since {why}. Change it with %mmsp model ID; %mmsp help shows more."
+
+
+class Questions:
+    """Saves a ``%mmsp ask`` that ends with a question mark from being taken for a request for help."""
+
+    has_side_effects = False
+    _line = re.compile(r"(?P<target>\s*(?:[\w.,\[\] ]+=\s*)?)%" + NAME + r"[ \t]+(?P<text>ask[ \t].*\?)\s*\Z")
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        if not lines or lines[0].startswith("%%"):
+            return lines
+        done: list[str] = []
+        quotes = {'"""': 0, "'''": 0}
+        for line in lines:
+            match = self._line.match(line)
+            if match and not any(count % 2 for count in quotes.values()):
+                line = f"{match['target']}get_ipython().run_line_magic({NAME!r}, {match['text']!r})\n"
+            for quote in quotes:
+                quotes[quote] += line.count(quote)
+            done.append(line)
+        return done
+
+
+class Transformer:
+    """Puts ``await`` before a cell that is nothing but our magic, so that the kernel's loop runs while it waits.
+
+    Widgets and their Stop buttons live then. The rule: a kernel hosts the shell, ``%autoawait`` is on, and no cell
+    is running yet (a kernel transforms a cell before it announces it). In every other case, `%%time`, `%%capture`,
+    scripts, terminals, nested runs, the same magic blocks.
+    """
+
+    has_side_effects = False
+
+    def __init__(self, shell: Any, cells: Cells) -> None:
+        self._shell = shell
+        self._cells = cells
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        if len(lines) != 1 or self._cells.depth > 0 or not self._can_await():
+            return lines
+        line = lines[0]
+        for kind in ("cell", "line"):
+            start = f"get_ipython().run_{kind}_magic('{NAME}', "
+            if line.startswith(start):
+                return [f"await get_ipython().magics_manager.registry['MMSPMagics'].awaited({line[len(start) :]}"]
+        return lines
+
+    def _can_await(self) -> bool:
+        return bool(getattr(self._shell, "autoawait", False)) and in_kernel(self._shell)

@@ -1,0 +1,240 @@
+"""What stands after ``%%mmsp`` and ``%mmsp``: text in, a value out. Nothing is run here, nothing of IPython is known.
+
+Options may be quoted; the text of a prompt may not, so that an apostrophe is an apostrophe. A ``#`` after
+white space ends the options as in Python.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mmsp_nb.protocol.suggestions import did_you_mean
+
+__all__ = ["OPTIONS", "SUBCOMMANDS", "OptionError", "Options", "parse_cell", "parse_line"]
+
+THINKING = ("none", "low", "medium", "high", "xhigh", "max")
+
+SUBCOMMANDS: dict[str, str] = {
+    "status": "what is in use now (also without a subcommand)",
+    "ask": "[options] PROMPT: ask in one line",
+    "continue": "go on where the last answer stopped, or ask again what failed",
+    "model": "[ID]: show or change the model of this chat",
+    "models": "[WORD]: the models that can be used, or those with WORD in their name",
+    "tools": "[add | remove NAMES]: show or change the tools that models may call",
+    "history": "the last turns of this chat",
+    "reset": "forget this chat's turns; undo brings them back",
+    "undo": "take back the last turn, or a reset",
+    "new": "[NAME]: begin a new chat",
+    "chats": "all chats",
+    "use": "NAME: go on with another chat, or with a Conversation in that variable",
+    "help": "this page",
+}
+
+
+class OptionError(ValueError):
+    """Something that was typed is not right; the message is one line and says what to do."""
+
+
+@dataclass
+class Options:
+    """What the user asked for. None means: not given."""
+
+    model: str | None = None
+    client: str | None = None
+    chat: str | None = None
+    new: bool = False
+    system: str | None = None
+    tools: list[str] | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    thinking: str | None = None
+    max_turns: int | None = None
+    out: str | None = None
+    quiet: bool = False
+    dry_run: bool = False
+    prompt: str = ""
+    given: list[str] = field(default_factory=list)
+
+    def config(self) -> dict[str, Any]:
+        """The part that goes into a request's config."""
+        named = {
+            "system_prompt": self.system,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "thinking_level": self.thinking,
+        }
+        return {key: value for key, value in named.items() if value is not None}
+
+
+def _name(option: str, value: str) -> str:
+    if not value.isidentifier() or keyword.iskeyword(value):
+        raise OptionError(f"{option} needs the name of a variable, and {value!r} cannot be one")
+    return value
+
+
+def _whole(option: str, value: str) -> int:
+    try:
+        number = int(value.replace("_", ""))
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise OptionError(f"{option} needs a whole number from 1 on, not {value!r}")
+    return number
+
+
+def _number(option: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 10:
+        raise OptionError(f"{option} needs a number from 0 on, not {value!r}")
+    return number
+
+
+def _level(option: str, value: str) -> str:
+    if value.lower() not in THINKING:
+        raise OptionError(f"{option} is one of {', '.join(THINKING)}, not {value!r}{did_you_mean(value, THINKING)}")
+    return value.lower()
+
+
+def _names(option: str, value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+def _text(option: str, value: str) -> str:
+    return value
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: the attribute it sets, and how its value is read (None: it takes none)."""
+
+    attribute: str
+    read: Callable[[str, str], Any] | None
+    about: str
+    constant: Any = True
+
+
+OPTIONS: dict[str, Option] = {
+    "--model": Option("model", _text, "ID: the model for this cell and those after it in this chat"),
+    "--client": Option("client", _text, "TYPE: the client type, for ids that do not tell"),
+    "--chat": Option("chat", _text, "NAME: the chat to use; made if it is not there"),
+    "--new": Option("new", None, "begin the chat anew"),
+    "--system": Option("system", _text, "TEXT: the system prompt of this cell"),
+    "--tools": Option("tools", _names, "A,B: only these tools for this cell"),
+    "--no-tools": Option("tools", None, "no tools for this cell", constant=[]),
+    "--max-tokens": Option("max_tokens", _whole, "N: budget of an answer"),
+    "--temperature": Option("temperature", _number, "X: sampling temperature"),
+    "--thinking": Option("thinking", _level, f"LEVEL: {', '.join(THINKING)}"),
+    "--max-turns": Option("max_turns", _whole, "N: requests that this cell may make"),
+    "--out": Option("out", _name, "NAME: put the Answer into this variable"),
+    "--quiet": Option("quiet", None, "draw nothing"),
+    "--dry-run": Option("dry_run", None, "show what would be sent, send nothing"),
+}
+_SHORT = {"-m": "--model", "-o": "--out", "-q": "--quiet", "-n": "--new"}
+
+
+def parse_cell(line: str, body: str) -> Options:
+    """``%%mmsp LINE`` with ``BODY`` below it. The body is taken byte for byte."""
+    options, rest = _read_options(line)
+    if rest:
+        word = rest.split()[0]
+        hint = f"; write -m {word} for a model" if len(rest.split()) == 1 else ""
+        raise OptionError(f"unexpected {word!r} after %%mmsp: the prompt goes on the lines below{hint}")
+    options.prompt = body
+    if not body.strip():
+        raise OptionError("the prompt is empty: write it below the %%mmsp line")
+    return options
+
+
+def parse_line(line: str) -> tuple[str, Options | list[str]]:
+    """``%mmsp LINE``: the subcommand, and for ``ask`` its options and prompt, for the others their words."""
+    command, _, rest = line.strip().partition(" ")
+    if not command:
+        return "status", []
+    if command.startswith("-"):
+        raise OptionError("options come after ask: %mmsp ask [options] PROMPT")
+    if command not in SUBCOMMANDS:
+        near = did_you_mean(command, SUBCOMMANDS)
+        hint = near or f"; to ask something, write %mmsp ask {shorten_words(line)}"
+        raise OptionError(f"there is no %mmsp {command}{hint}")
+    if command == "ask":
+        options, prompt = _read_options(rest, prompt=True)
+        options.prompt = prompt
+        if not options.prompt:
+            raise OptionError("%mmsp ask needs a prompt")
+        return command, options
+    words = rest.split("#", 1)[0] if rest.lstrip().startswith("#") or " #" in rest else rest
+    return command, words.split()
+
+
+def shorten_words(text: str) -> str:
+    """The first words of ``text``, for a message."""
+    words = " ".join(text.split())
+    return words if len(words) <= 30 else words[:29] + "…"
+
+
+def _read_options(line: str, *, prompt: bool = False) -> tuple[Options, str]:
+    """The options at the start of ``line``, and what follows them."""
+    options, position = Options(), 0
+    while True:
+        while position < len(line) and line[position].isspace():
+            position += 1
+        rest = line[position:]
+        if not rest or (rest.startswith("#") and not prompt):
+            return options, ""
+        if not rest.startswith("-") or rest[1:2] in ("", " "):
+            return options, rest.strip()
+        word = rest.split()[0]
+        if word == "--":
+            return options, rest[2:].strip()
+        name, equals, _ = word.partition("=")
+        name = _SHORT.get(name, name)
+        option = OPTIONS.get(name)
+        if option is None:
+            if prompt and not word.startswith("--"):
+                return options, rest.strip()  # "-5 degrees, is that cold?"
+            raise OptionError(f"there is no option {name}{did_you_mean(name, [*OPTIONS, *_SHORT])}")
+        position += len(word.partition("=")[0])
+        if option.attribute in options.given:
+            raise OptionError(f"{name} is given twice, or contradicts another option")
+        options.given.append(option.attribute)
+        if option.read is None:
+            if equals:
+                raise OptionError(f"{name} takes no value")
+            setattr(options, option.attribute, option.constant)
+            continue
+        value, position = _value(name, line, position + (1 if equals else 0))
+        setattr(options, option.attribute, option.read(name, value))
+
+
+def _value(name: str, line: str, position: int) -> tuple[str, int]:
+    """The value at ``position``: a quoted string or a word."""
+    while position < len(line) and line[position] == " ":
+        position += 1
+    if position >= len(line) or (line[position] == "#" and line[position - 1] == " "):
+        raise OptionError(f"{name} needs a value: {name} {OPTIONS[name].about.partition(':')[0]}")
+    quote = line[position]
+    if quote not in "\"'":
+        end = position
+        depth = 0
+        while end < len(line) and (depth or not line[end].isspace()):
+            depth += {"{": 1, "}": -1}.get(line[end], 0)  # an {{expression}} may have spaces
+            end += 1
+        if line[position] == "-" and line[position:end] in OPTIONS:
+            raise OptionError(f"{name} needs a value, and {line[position:end]} is the next option")
+        return line[position:end], end
+    parts: list[str] = []
+    end = position + 1
+    while end < len(line) and line[end] != quote:
+        if line[end] == "\\" and line[end + 1 : end + 2] in (quote, "\\"):
+            end += 1
+        parts.append(line[end])
+        end += 1
+    if end >= len(line):
+        raise OptionError(f"the quote {quote} after {name} is never closed")
+    return "".join(parts), end + 1

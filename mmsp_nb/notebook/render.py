@@ -1,0 +1,237 @@
+"""The parts of an answer as they look: text, thinking, tool calls, notes. Safe HTML, and the same as plain text.
+
+Pure functions from values to strings; nothing here knows when or where something is drawn. All colours are
+Jupyter's own variables with a fallback that is readable on white and on black.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .markdown import code_block, stylesheet, to_html
+from .sanitize import clean, escape, shorten, single_line
+from .secrets import mask
+
+__all__ = [
+    "CallView",
+    "call_html",
+    "call_text",
+    "image_html",
+    "note_html",
+    "seconds",
+    "spoken_arguments",
+    "text_html",
+    "thinking_html",
+    "usage_text",
+    "wrap",
+]
+
+MAX_ARGUMENTS = 4_000
+MAX_RESULT = 6_000
+MAX_THINKING = 20_000
+"""Characters of a call's arguments, of its result and of thinking that an output holds; the object has all of it."""
+
+QUIET = "opacity:.65"
+_SIDE = "border-left:2px solid var(--jp-border-color2,rgba(128,128,128,.4));padding-left:.8em;margin:.3em 0 .6em"
+_GREEN = "color:var(--jp-success-color1,#388e3c)"
+_RED = "color:var(--jp-error-color1,#d84315)"
+_PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+\Z")
+_MARKS = {
+    "preparing": ("◌", QUIET),
+    "waiting": ("◌", QUIET),
+    "running": ("●", "color:var(--jp-brand-color1,#1e88e5)"),
+    "ok": ("✓", _GREEN),
+    "error": ("✗", _RED),
+    "unknown": ("✗", _RED),
+    "invalid": ("✗", _RED),
+    "timeout": ("✗", _RED),
+    "interrupted": ("■", QUIET),
+}
+_BOX = "margin:.5em 0;padding:.6em .8em;border-radius:4px;"
+
+
+def wrap(html: str, *, extra: str = "") -> str:
+    """One output: ``html`` in our one container, with the styles that it needs."""
+    return f'<div class="mmsp" style="overflow-wrap:anywhere">{stylesheet(html)}{html}{extra}</div>'
+
+
+def seconds(value: float) -> str:
+    """``0.4 s``, ``12 s``, ``3 min 5 s``."""
+    if value < 10:
+        return f"{value:.1f} s"
+    if value < 120:
+        return f"{value:.0f} s"
+    return f"{int(value) // 60} min {int(value) % 60} s"
+
+
+def text_html(markdown: str, *, joint_above: bool = False, joint_below: bool = False, raw: str = "") -> str:
+    """A stretch of the model's text.
+
+    Args:
+        markdown: What to draw.
+        joint_above: It goes on with a code block of the output before.
+        joint_below: Its last code block goes on in the next output.
+        raw: An unfinished formula after it, shown as it is.
+    """
+    html = to_html(markdown)
+    start = f'<pre style="{_BOX}'
+    above = joint_above and html.startswith(start)
+    below = joint_below and html.rstrip().endswith("</pre>")
+    if above and below and html.count(start) == 1:
+        html = html.replace(_BOX, _box(True, True), 1)
+    else:
+        if above:
+            html = html.replace(_BOX, _box(True, False), 1)
+        if below:
+            head, box, tail = html.rpartition(_BOX)
+            html = head + (box and _box(False, True)) + tail
+    if raw:
+        html += f'<pre style="white-space:pre-wrap;{QUIET}">{escape(clean(raw), tex=False)}</pre>'
+    return html
+
+
+def _box(above: bool, below: bool) -> str:
+    """The box of a code block that goes on above or below."""
+    (top, over), (bottom, under) = (("0", "0") if joint else (".5em", ".6em") for joint in (above, below))
+    return f"margin:{top} 0 {bottom};padding:{over} .8em {under};"
+
+
+def note_html(text: str, *, calm: bool = True) -> str:
+    """A small line of ours below or instead of something: what is waited for, what it cost, why it ended."""
+    colour = QUIET if calm else _RED
+    return f'<div style="font-size:.85em;margin:.3em 0;{colour}">{escape(clean(text))}</div>'
+
+
+def thinking_html(text: str, *, running: bool, took: float | None = None) -> str:
+    """Thinking: open and showing its end while it runs, folded when it is done."""
+    title = "Thinking" if running else "Thought"
+    if took is not None and (running or took >= 0.05):
+        title += f"… {int(took)} s" if running else f" for {seconds(took)}"
+    elif running:
+        title += "…"
+    if not running and took is None:
+        title = "Thinking"
+    summary = f'<span style="font-size:.9em;{QUIET}">{title}</span>'
+    if not text.strip():
+        return f'<div style="margin:.3em 0">{summary}</div>'
+    shown = text
+    if len(text) > MAX_THINKING:
+        shown = f"… ({len(text) - MAX_THINKING:,} characters before)\n\n{text[-MAX_THINKING:]}"
+    opened = " open" if running else ""
+    return (
+        f'<details{opened} style="margin:.3em 0"><summary style="cursor:pointer">{summary}</summary>'
+        f'<div style="{_SIDE};font-size:.95em;opacity:.8">{to_html(shown)}</div></details>'
+    )
+
+
+class CallView:
+    """What is shown of one tool call. ``state`` is one of preparing, waiting, running, or the outcome's status."""
+
+    def __init__(self, name: str, arguments: Mapping[str, Any] | None = None) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.written = 0  # characters of arguments so far
+        self.state = "preparing"
+        self.since = 0.0
+        self.took: float | None = None
+        self.result = ""
+        self.images: list[str] = []
+
+    @property
+    def open(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.state in ("preparing", "waiting", "running")
+
+    def ended(self, outcome: Any, *, images: bool = True) -> None:
+        """Take over what became of the call. ``images``: its pictures are not on the screen already."""
+        self.state = outcome.status
+        self.arguments = outcome.arguments
+        self.took = outcome.duration
+        self.result = outcome.text
+        self.images = [url for url in outcome.images if _PICTURE.match(url)] if images else []
+
+
+def spoken_arguments(arguments: Mapping[str, Any] | None, limit: int = 80) -> str:
+    """Arguments as one line of Python-like text: ``city="London", days=3``."""
+    parts: list[str] = []
+    room = limit
+    for name, value in (arguments or {}).items():
+        written = json.dumps(value, ensure_ascii=False, default=str)
+        part = f"{single_line(str(name), 40)}={single_line(mask(written), max(room - len(str(name)), 12))}"
+        if room < 12 and parts:
+            parts.append("…")
+            break
+        parts.append(part)
+        room -= len(part) + 2
+    return ", ".join(parts)
+
+
+def call_text(call: CallView, *, times: bool = True) -> str:
+    """One call as a line of plain text."""
+    line = f"{_MARKS[call.state][0]} {single_line(call.name, 80)}({spoken_arguments(call.arguments)})"
+    brief = _brief(call)
+    took = f" · {seconds(call.took)}" if times and call.took and call.took >= 0.05 else ""
+    return line + (f" → {brief}" if brief else "") + took
+
+
+def call_html(call: CallView, *, times: bool = True, elapsed: float | None = None) -> str:
+    """One call as a line that unfolds to its arguments and its result."""
+    mark, style = _MARKS[call.state]
+    head = (
+        f'<span style="{style}">{mark}</span> <b>{escape(single_line(call.name, 80))}</b>'
+        f'<span style="opacity:.8">({escape(spoken_arguments(call.arguments))})</span>'
+    )
+    if call.state == "preparing" and call.written > 100:
+        head += f' <span style="{QUIET}">writing arguments, {call.written:,} characters</span>'
+    brief = _brief(call)
+    if brief:
+        head += f' <span style="{QUIET}">→ {escape(brief)}</span>'
+    took = call.took if call.took is not None else elapsed
+    if times and took is not None and took >= (1 if call.open else 0.05):
+        head += f' <span style="opacity:.5">· {f"{int(took)} s" if call.open else seconds(took)}</span>'
+    body = "" if call.open else _call_body(call)
+    if not body:
+        return f'<div style="margin:.15em 0;padding-left:1em">{head}</div>'
+    return (
+        f'<details style="margin:.15em 0"><summary style="cursor:pointer">{head}</summary>'
+        f'<div style="{_SIDE};margin-left:.35em">{body}</div></details>'
+    )
+
+
+def _brief(call: CallView) -> str:
+    if call.open:
+        return ""
+    if call.state == "interrupted":
+        return "interrupted"
+    if call.images and not call.result.strip():
+        return f"{len(call.images)} image{'s' if len(call.images) > 1 else ''}"
+    return single_line(mask(call.result), 80)
+
+
+def _call_body(call: CallView) -> str:
+    html = ""
+    if call.arguments:
+        written = json.dumps(call.arguments, ensure_ascii=False, indent=2, default=str)
+        html += code_block(mask(shorten(written, MAX_ARGUMENTS)), "json", style=";font-size:.9em")
+    result = mask(shorten(call.result, MAX_RESULT))
+    if re.search(r"^\|.*\|\n\|(?: ?:?-+:? ?\|)+$", result, re.MULTILINE):
+        html += f'<div style="font-size:.9em;max-height:24em;overflow:auto">{to_html(result)}</div>'
+    elif result.strip() and (len(result) > 80 or "\n" in result or not html):
+        shown = escape(clean(result), tex=False)
+        html += f'<pre style="white-space:pre-wrap;margin:.5em 0;max-height:24em;overflow:auto">{shown}</pre>'
+    return html + "".join(image_html(url) for url in call.images)
+
+
+def image_html(url: str) -> str:
+    """A picture that we hold ourselves, as a ``data:`` URL of a known kind; an empty string for anything else."""
+    if not _PICTURE.match(url):
+        return ""
+    return f'<img alt="" style="max-width:100%;display:block;margin:.4em 0" src="{escape(url, tex=False)}">'
+
+
+def usage_text(parts: Iterable[str | None]) -> str:
+    """The parts of a footer that there are, with dots between them."""
+    return " · ".join(part for part in parts if part)
