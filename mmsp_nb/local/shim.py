@@ -4,8 +4,8 @@ The 135M model ignores tools. Asked for the arguments of a function alone, under
 texts among them right most of the time. So:
 
 * whether and what to call is decided by the rules of the demo, or by ``tool_choice``;
-* numbers and choices that the prompt spells out are fixed, the other arguments are the model's, and a text that it makes
-  up where the prompt has one is put right; the call goes out as an ordinary tool call;
+* numbers and choices that the prompt spells out are fixed, the other arguments are the model's, and a text that it
+  makes up where the prompt has one is put right; the call goes out as an ordinary tool call;
 * once there are results, the model puts them into a sentence; one that says something else than the results is replaced
   by that of the rules.
 
