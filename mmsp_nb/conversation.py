@@ -13,8 +13,11 @@ from decimal import Decimal
 from typing import Any
 
 from mmsp_nb import hosts, reprs
-from mmsp_nb.agent import Agent, Execute, checked_max_turns
+from mmsp_nb.agent import Agent, Execute
 from mmsp_nb.answer import Answer
+from mmsp_nb.gauge import Gauge, check_budget, measure
+from mmsp_nb.keeping import Keeping
+from mmsp_nb.limits import checked_max_turns
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_item, copy_messages
 from mmsp_nb.protocol.errors import (
@@ -29,6 +32,7 @@ from mmsp_nb.protocol.repairs import RepairReport, repair
 from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
 from mmsp_nb.tools import ToolRegistry
+from mmsp_nb.tree import Tree
 from mmsp_nb.turns import Recorder, Turn, join, merged
 
 __all__ = ["Answer", "Conversation", "Turn"]
@@ -37,7 +41,7 @@ _CLIENT_OPTIONS = ("api_key", "base_url", "client_type", "default_headers", "tra
 _REFUSED = (ConcurrentCallError, InvalidMessageError, UnsupportedContentError, UnsupportedParameterError)
 
 
-class Conversation:
+class Conversation(Tree, Keeping):
     """A conversation with a model that can use tools.
 
     ::
@@ -61,6 +65,8 @@ class Conversation:
         turns: The questions so far, as `Turn` objects, failed and interrupted ones included.
         client: The client. Its history belongs to the conversation.
         why: How the model was chosen when none was given, else None.
+        budget: US dollars that it may cost; None for no limit. A question beyond it raises BudgetExceededError.
+        branch, branches: The branch in use, and the turns of all; see `split`.
     """
 
     def __init__(
@@ -93,8 +99,9 @@ class Conversation:
         if (origin := _origin(self.client)) is not None:
             for message in self._before:
                 message.setdefault("origin", origin)
-        self._resets: list[tuple[list[Turn], list[UniMessage]]] = []
+        self.budget: Decimal | float | str | None = None
         self._question: Question | None = None
+        self._plant()
 
     # asking
 
@@ -176,7 +183,7 @@ class Conversation:
     @property
     def messages(self) -> list[UniMessage]:
         """A copy of the history that the next question builds on: what was answered, as it was said."""
-        return copy_messages(join(self._finished(), self._before))
+        return copy_messages(join(self._sent(), self._before))
 
     @property
     def usage(self) -> UsageMetadata | None:
@@ -192,6 +199,15 @@ class Conversation:
         costs = [turn.cost for turn in self.turns]
         known = [cost for cost in costs if cost is not None]
         return sum(known, Decimal(0)) if known else None
+
+    def estimate(self, prompt: Prompt = None, *, images: Iterable[Any] = ()) -> Gauge:
+        """How large the next request is, with ``prompt`` if given, and what part of the context window it takes."""
+        sent = self._sent()
+        messages = join(sent, self._before)
+        if prompt is not None:
+            messages.append(user_message(prompt, images))
+        changed = any(turn.stale or turn.summary for turn in sent) or (bool(sent) and sent[-1] is not self.turns[-1])
+        return measure(messages, self.config, self.client, counted=not changed)
 
     @property
     def tools(self) -> ToolRegistry:
@@ -239,51 +255,6 @@ class Conversation:
         report = self._load_history()
         return client.mended_history()[1] if hasattr(client, "mended_history") else report
 
-    def reset(self) -> None:
-        """Forget all turns. `undo` brings them back."""
-        self._idle("reset it")
-        if self.turns or self._before:
-            self._resets.append((self.turns, self._before))
-        self.turns, self._before = [], []
-        self._load_history()
-
-    def undo(self) -> list[Turn]:
-        """Take back the last turn, or a `reset` after which nothing was asked. Returns the turns concerned."""
-        self._idle("undo")
-        if self.turns:
-            concerned = [self.turns.pop()]
-        elif self._resets:
-            self.turns, self._before = self._resets.pop()
-            concerned = list(self.turns)
-        else:
-            raise UnsupportedOperationError("there is nothing to undo", operation="undo")
-        self._load_history()
-        return concerned
-
-    def fork(self, at: Turn | str | int | None = None, *, client: Any = None, name: str | None = None) -> Conversation:
-        """A conversation of its own that begins like this one.
-
-        Args:
-            at: The last turn to take over: a `Turn`, its id, or its index; None for all.
-            client: For the fork; needed only when this conversation's client has no ``sibling()``.
-            name: Its name; default the same.
-        """
-        turns = self._finished()[: self._position(at) + 1]
-        client = client if client is not None else self._sibling()
-        client.set_history([])
-        fork = Conversation(
-            client=client,
-            tools=ToolRegistry(*self.tools, lookup=self.tools.lookup),
-            config=copy_item(self.config),
-            max_turns=self.max_turns,
-            name=name or self.name,
-        )
-        fork._transport, fork.why = self._transport, self.why
-        fork.turns = [turn.copy() for turn in turns]
-        fork._before = copy_messages(self._before)
-        fork._load_history()
-        return fork
-
     # showing
 
     def __repr__(self) -> str:
@@ -312,9 +283,11 @@ class Conversation:
             agent = Agent(self.client, tools, max_turns=self.max_turns, config=config, execute=execute)
             question.agent = agent
             recorder, message = self._begin(question, tools, config)
+            self._tell(recorder.turn, None)
             async with aclosing(agent.run(message, signal=question.signal)) as events:
                 async for event in events:
                     recorder.add(event)
+                    self._tell(recorder.turn, event)
                     yield event
         except BaseException as caught:
             error = caught
@@ -337,6 +310,7 @@ class Conversation:
 
     def _begin(self, question: Question, tools: ToolRegistry, config: Mapping[str, Any]) -> tuple[Recorder, UniMessage]:
         """Make the turn; returns the message to send, which also carries what was left unsent before."""
+        check_budget(self.budget, (turn.cost for turn in self.turns))
         last = self.turns[-1] if self.turns else None
         turn = Turn(
             model=self.model,
@@ -346,6 +320,8 @@ class Conversation:
             tools=tools.names(),
             parent=None if last is None else last.id,
             prices=_prices(self.client),
+            cell=question.cell,
+            basis=self._basis(),
         )
         if question.prompt is not None:
             own = user_message(question.prompt, question.images)
@@ -358,14 +334,21 @@ class Conversation:
             raise InvalidMessageError("there is nothing to go on with: give a prompt")
         turn.messages.append(own)
         message: UniMessage = copy_item(own)
-        history = self.client.get_history()
-        if history and history[-1]["role"] == "user":
+        if self._ends_unsent():
+            history = self.client.get_history()
             unsent = history.pop()
             self.client.set_history(history)
             message = unsent if turn.resumes else merged(unsent, message)
         question.recorder = Recorder(turn)
         self.turns.append(turn)
         return question.recorder, message
+
+    def _ends_unsent(self) -> bool:
+        """Whether the history ends with a message of the user, without looking through all of it."""
+        for turn in reversed(self.turns):
+            if turn.history and not turn.hidden:
+                return turn.history[-1]["role"] == "user"
+        return bool(self._before) and self._before[-1]["role"] == "user"
 
     def _settle(self, question: Question, error: BaseException | None) -> None:
         """The question is over, in whatever way; does its work once."""
@@ -379,6 +362,7 @@ class Conversation:
             self.turns.remove(turn)  # wrong in form: nothing was sent, and nothing is kept
         if turn.state != "done" or turn.pending is not None:
             self._load_history()
+        self._tell(turn, None)
 
     # history
 
@@ -387,7 +371,7 @@ class Conversation:
 
     def _load_history(self) -> RepairReport:
         """Give the client the history that the turns leave. The report says what was mended before that."""
-        messages, report = join(self._finished(), self._before), RepairReport()
+        messages, report = join(self._sent(), self._before), RepairReport()
         if not hasattr(self.client, "mended_history"):  # then nobody else keeps another vendor's signatures from it
             own = _origin(self.client)
             foreign = {n for n, message in enumerate(messages) if message.get("origin", own) != own}
@@ -402,19 +386,6 @@ class Conversation:
             )
         if self._question is not None:
             self._settle(self._question, None)
-
-    def _position(self, at: Turn | str | int | None) -> int:
-        turns = self._finished()
-        if at is None:
-            return len(turns) - 1
-        if isinstance(at, int) and not isinstance(at, bool) and -len(turns) <= at < len(turns):
-            return at % len(turns)
-        for index, turn in enumerate(turns):
-            if at in (turn, turn.id):
-                return index
-        raise UnsupportedOperationError(
-            f"no turn {at!r} in this conversation, which has {len(turns)}", operation="fork"
-        )
 
     def _sibling(self) -> Any:
         """Another client for the same model."""

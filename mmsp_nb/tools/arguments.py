@@ -26,6 +26,11 @@ def bind(tool: Tool, arguments: Any) -> tuple[list[Any], dict[str, Any]]:
     """
     if not isinstance(arguments, dict):
         raise InvalidArguments("they must be an object")
+    if tool.validate is not None:
+        try:
+            return [], tool.validate(arguments)
+        except ValueError as error:
+            raise InvalidArguments(cut(str(error), 1_000)) from error
     inputs = {each.name: each for each in tool.inputs}
     unknown = [name for name in arguments if name not in inputs]
     faults = [f"there is no argument {name[:80]!r}{did_you_mean(name, list(inputs))}" for name in unknown]

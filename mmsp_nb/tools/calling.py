@@ -8,7 +8,7 @@ import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
@@ -19,15 +19,26 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.arguments import InvalidArguments, bind
 from mmsp_nb.tools.definition import Tool
 from mmsp_nb.tools.registries import ToolRegistry
-from mmsp_nb.tools.views import cut, error_text, short, view
+from mmsp_nb.tools.views import View, cut, error_text, short, view
 
-__all__ = ["INTERRUPTED", "PreparedCall", "Report", "ToolOutcome", "interrupted", "prepare", "run_calls"]
+__all__ = [
+    "HELD",
+    "INTERRUPTED",
+    "PreparedCall",
+    "Report",
+    "ToolOutcome",
+    "held",
+    "interrupted",
+    "prepare",
+    "run_calls",
+]
 
-Status = Literal["ok", "error", "unknown", "invalid", "interrupted", "timeout"]
+Status = Literal["ok", "error", "unknown", "invalid", "interrupted", "timeout", "denied", "held"]
 Report = Callable[[dict[str, Any]], None]
 Run = Callable[["PreparedCall"], Awaitable["ToolOutcome"]]
 
 INTERRUPTED = "Interrupted before there was a result."
+HELD = "Not run yet: it waits for the user."
 
 MAX_CORRECTION = 1_500
 MAX_YIELDED = 10_000
@@ -86,6 +97,11 @@ def interrupted(call: Item, tool: Tool | None = None) -> ToolOutcome:
     return ToolOutcome(call, tool, text=INTERRUPTED, status="interrupted")
 
 
+def held(call: Item) -> ToolOutcome:
+    """The outcome of a call that was put off: it may still run, but a history needs an answer to it."""
+    return ToolOutcome(call, None, text=HELD, status="held")
+
+
 class PreparedCall:
     """A call with its function and its validated arguments, ready to run once.
 
@@ -104,8 +120,24 @@ class PreparedCall:
         self.call = call
         self.tool = tool
         self.refused = refused
+        self.edited = False
         self._args = args
         self._kwargs = kwargs or {}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The validated arguments by name, as the function will get them; defaults of its own included."""
+        if self.tool is None or self.refused is not None:
+            return {}
+        inputs = self.tool.inputs
+        positional = zip((each.name for each in inputs if each.positional_only), self._args, strict=False)
+        defaults = {each.name: each.default for each in inputs if each.default is not inspect.Parameter.empty}
+        return {**defaults, **dict(positional), **self._kwargs}
+
+    def deny(self, reason: str) -> PreparedCall:
+        """Refuse it: the function is not run, and the model gets ``reason`` as the result."""
+        self.refused = ToolOutcome(self.call, self.tool, text=reason, status="denied")
+        return self
 
     @property
     def on_loop(self) -> bool:
@@ -173,9 +205,16 @@ class PreparedCall:
     def _succeeded(self, value: Any, begin: float) -> ToolOutcome:
         if _is_pending(value):
             return ToolOutcome(self.call, self.tool, value=value, duration=time.monotonic() - begin)
-        seen = view(value)
+        try:
+            shown = self.tool.model_view(value) if self.tool is not None and self.tool.model_view else value
+        except Exception as error:  # the tool itself has worked
+            seen = view(value)
+            seen = View(f"{seen.text}\n(the tool's model_view failed: {error_text(error)})", seen.images)
+        else:
+            seen = view(shown)
+        text = f"(The user changed the arguments of this call.)\n{seen.text}" if self.edited else seen.text
         duration = time.monotonic() - begin
-        return ToolOutcome(self.call, self.tool, value, seen.text, list(seen.images), duration=duration)
+        return ToolOutcome(self.call, self.tool, value, text, list(seen.images), duration=duration)
 
     def _failed(self, error: BaseException, begin: float) -> ToolOutcome:
         text = f"Error: {error_text(error)}"
@@ -189,8 +228,8 @@ class PreparedCall:
         return ToolOutcome(self.call, self.tool, text=text, error=error, duration=duration, status="timeout")
 
 
-def prepare(registry: ToolRegistry, call: Item) -> PreparedCall:
-    """Find the tool of a ``tool_call.done`` item and validate its arguments.
+def prepare(registry: ToolRegistry, call: Item, arguments: Mapping[str, Any] | None = None) -> PreparedCall:
+    """Find the tool of a ``tool_call.done`` item and validate its arguments, or ``arguments`` in place of them.
 
     Never raises for a bad call: it is then ``refused``, with a text that tells the model how to do better.
     """
@@ -203,12 +242,14 @@ def prepare(registry: ToolRegistry, call: Item) -> PreparedCall:
         refused = ToolOutcome(call, None, text=text, error=LookupError(text), status="unknown")
         return PreparedCall(call, None, refused=refused)
     try:
-        args, kwargs = bind(tool, call["arguments"])
+        args, kwargs = bind(tool, call["arguments"] if arguments is None else dict(arguments))
     except InvalidArguments as error:
         text = cut(f"Invalid arguments for {tool.name}: {error}. Expected {tool.usage}", MAX_CORRECTION)
         refused = ToolOutcome(call, tool, text=text, error=error.__cause__ or error, status="invalid")
         return PreparedCall(call, tool, refused=refused)
-    return PreparedCall(call, tool, args, kwargs)
+    prepared = PreparedCall(call, tool, args, kwargs)
+    prepared.edited = arguments is not None and dict(arguments) != call["arguments"]
+    return prepared
 
 
 async def run_calls(

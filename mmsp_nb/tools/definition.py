@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_origin
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import pydantic
 from pydantic.fields import FieldInfo
@@ -48,6 +48,14 @@ class Options:
     description: str | None = None
     timeout: float | None = None
     thread: bool | None = None
+    ask: bool | Literal["always"] | None = None
+    capture: bool | None = None
+    model_view: Callable[[Any], Any] | None = None
+
+    def over(self, other: Options) -> Options:
+        """These options, and where one is not given that of ``other``."""
+        names = [field.name for field in fields(self)]
+        return Options(**{n: getattr(other if getattr(self, n) is None else self, n) for n in names})
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,11 @@ class Tool:
 
     ``name`` and ``description`` are what the model sees, ``parameters`` is the JSON Schema of its arguments.
     ``timeout`` is in seconds; ``thread`` says that a synchronous function runs in a thread of its own, and
-    ``is_async`` that it is a coroutine function or an async generator.
+    ``is_async`` that it is a coroutine function or an async generator. ``ask``: a call needs a person's word,
+    "always" even if a policy allows it. ``capture``: what it prints is given to the model beside its result.
+    ``model_view`` makes of the result what the model is to see of it. ``source`` says where a tool is from that is
+    not of this process; its arguments are then checked by ``validate``, which returns the keywords for the function
+    or raises ValueError.
     """
 
     function: Callable[..., Any]
@@ -84,6 +96,11 @@ class Tool:
     thread: bool = False
     timeout: float | None = None
     inputs: tuple[Parameter, ...] = ()
+    ask: bool | Literal["always"] = False
+    capture: bool = False
+    model_view: Callable[[Any], Any] | None = None
+    source: str | None = None
+    validate: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
     @classmethod
     def of(
@@ -94,6 +111,9 @@ class Tool:
         description: str | None = None,
         timeout: float | None = None,
         thread: bool | None = None,
+        ask: bool | Literal["always"] | None = None,
+        capture: bool | None = None,
+        model_view: Callable[[Any], Any] | None = None,
     ) -> Tool:
         """The tool for ``function``: a function, coroutine function, bound method, partial, callable object, or Tool.
 
@@ -104,16 +124,15 @@ class Tool:
 
         Raises ToolDefinitionError when ``function`` cannot be a tool.
         """
-        given = Options(name, description, timeout, thread)
-        if isinstance(function, Tool):
-            if given == Options():
-                return function
-            told = Options(function.name, function.description, function.timeout, function.thread)
-            function = function.function
-        else:
-            told = getattr(function, OPTIONS, None) or Options()
-        options = Options(*(b if a is None else a for a, b in zip(_values(given), _values(told), strict=True)))
-        return _make(function, options)
+        given = Options(name, description, timeout, thread, ask, capture, model_view)
+        if not isinstance(function, Tool):
+            return _make(function, given.over(getattr(function, OPTIONS, None) or Options()))
+        if given == Options():
+            return function
+        options = given.over(Options(**{field.name: getattr(function, field.name) for field in fields(Options)}))
+        if function.validate is None:
+            return _make(function.function, options)
+        return replace(function, **{field.name: getattr(options, field.name) for field in fields(Options)})
 
     def schema(self) -> ToolSchema:
         """Name, description and parameters, as a config's ``tools`` take them."""
@@ -139,10 +158,6 @@ class Tool:
         return self.function(*args, **kwargs)
 
 
-def _values(options: Options) -> tuple[Any, ...]:
-    return options.name, options.description, options.timeout, options.thread
-
-
 def _make(function: Callable[..., Any], options: Options) -> Tool:
     if not callable(function):
         raise ToolDefinitionError(f"a tool is a function, not {type(function).__name__}", tool=None)
@@ -151,6 +166,10 @@ def _make(function: Callable[..., Any], options: Options) -> Tool:
         isinstance(options.timeout, int | float) and options.timeout > 0 and math.isfinite(options.timeout)
     ):
         raise ToolDefinitionError(f"tool {name!r}: timeout is a number of seconds above 0", tool=name)
+    if options.ask not in (None, False, True, "always"):
+        raise ToolDefinitionError(f"tool {name!r}: ask is True, False or 'always', not {options.ask!r}", tool=name)
+    if options.model_view is not None and not callable(options.model_view):
+        raise ToolDefinitionError(f"tool {name!r}: model_view is a function of the result", tool=name)
     docs = documentation(function)
     is_async = runs_on_loop(function)
     inputs, schema = _inputs(function, name, docs)
@@ -163,6 +182,9 @@ def _make(function: Callable[..., Any], options: Options) -> Tool:
         thread=not is_async and bool(options.thread or options.timeout is not None),
         timeout=options.timeout,
         inputs=inputs,
+        ask=options.ask or False,
+        capture=bool(options.capture),
+        model_view=options.model_view,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from mmsp_nb.protocol.items import ToolSchema
 from mmsp_nb.protocol.suggestions import did_you_mean
@@ -105,6 +105,12 @@ class ToolRegistry:
         return latest if latest.name == tool.name else dataclasses.replace(latest, name=tool.name)
 
 
+def same_function(a: Any, b: Any) -> bool:
+    """Whether two callables are one function, or one definition that was run twice."""
+    a, b = (each.function if isinstance(each, Tool) else each for each in (a, b))
+    return a is b or a == b or _same_place(a, b)
+
+
 def _same_place(a: Any, b: Any) -> bool:
     """Whether two functions were made by the same definition, run twice: top-level functions of one module."""
     where = [(getattr(f, "__module__", None), getattr(f, "__qualname__", None)) for f in (a, b)]
@@ -119,7 +125,14 @@ registry = ToolRegistry()
 def tool(function: F, /) -> F: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, timeout: float | None = None, thread: bool | None = None
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    thread: bool | None = None,
+    ask: bool | Literal["always"] | None = None,
+    capture: bool | None = None,
+    model_view: Callable[[Any], Any] | None = None,
 ) -> Callable[[F], F]: ...
 def tool(
     function: F | None = None,
@@ -129,8 +142,11 @@ def tool(
     description: str | None = None,
     timeout: float | None = None,
     thread: bool | None = None,
+    ask: bool | Literal["always"] | None = None,
+    capture: bool | None = None,
+    model_view: Callable[[Any], Any] | None = None,
 ) -> F | Callable[[F], F]:
-    """Make a function a tool: ``@tool``, or ``@tool(name=..., description=..., timeout=..., thread=...)``.
+    """Make a function a tool: ``@tool``, or ``@tool(name=..., ask=True, timeout=10)``.
 
     The function itself is returned and stays as it is; it is registered in `tools.registry`, where the latest
     definition of a name wins. In a class body nothing is registered: pass the bound method to a conversation.
@@ -140,11 +156,15 @@ def tool(
         description: What the model is told; default the docstring.
         timeout: Seconds until its call counts as failed. A synchronous function then runs in a thread.
         thread: Run a synchronous function in a thread of its own instead of the caller's.
+        ask: Every call needs a person's word before it runs. A `Policy` that allows the name overrules True,
+            nothing overrules "always".
+        capture: What the function prints is given to the model beside its result.
+        model_view: ``model_view(result)`` is what the model sees of a result: a string, a `View`, a picture, anything.
 
     Raises:
         ToolDefinitionError: the function cannot be a tool.
     """
-    options = Options(name, description, timeout, thread)
+    options = Options(name, description, timeout, thread, ask, capture, model_view)
 
     def decorate(function: F) -> F:
         try:
@@ -152,7 +172,7 @@ def tool(
         except AttributeError:  # a builtin: only the registry knows
             pass
         if not _in_class_body(function):
-            registry.add(Tool.of(function, name=name, description=description, timeout=timeout, thread=thread))
+            registry.add(Tool.of(function, **vars(options)))
         return function
 
     return decorate if function is None else decorate(function)

@@ -1,0 +1,142 @@
+"""What stands between a model's calls and their functions: the policy's word, and a person's where it wants one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mmsp_nb.protocol.items import Item
+from mmsp_nb.tools import Policy, PreparedCall, Tool, ToolRegistry, Verdict, prepare
+
+__all__ = ["Approve", "Clearance", "PendingCall", "Wait", "clear", "pending_calls"]
+
+UNATTENDED = (
+    "Not run: {reason}, and nobody can be asked here. Do without it, and say in your answer that it was not done."
+)
+DENIED = "Not run: the user has denied this call{reason}. Do not repeat it; go on without it, or ask the user."
+FORBIDDEN = "Not run: the policy of this conversation denies it ({reason}). Do not repeat it."
+
+
+@dataclass(frozen=True)
+class PendingCall:
+    """A call that waits for a person's word. ``reason`` says why it does."""
+
+    call: Item
+    tool: Tool
+    reason: str = ""
+
+    @property
+    def id(self) -> str:
+        call_id: str = self.call["tool_call_id"]
+        return call_id
+
+    @property
+    def name(self) -> str:
+        name: str = self.call["name"]
+        return name
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as the model gave them, all of them."""
+        arguments: dict[str, Any] = self.call["arguments"]
+        return arguments
+
+    def __str__(self) -> str:
+        """The call in full, an argument a line, as JSON: nothing in a string can look like something else."""
+        written = [
+            f"    {name} = {json.dumps(value, ensure_ascii=True, default=repr)}"
+            for name, value in self.arguments.items()
+        ]
+        return "\n".join([f"{self.name}(", *written, ")"]) if written else f"{self.name}()"
+
+
+Approve = Callable[[list[PendingCall]], Awaitable["Sequence[Verdict | None]"]]
+"""Asks a person: a verdict for each call, in order. None leaves it open."""
+
+Wait = Literal["wait"]
+"""In place of an `Approve`: the answer ends there, and goes on when somebody has decided."""
+
+
+@dataclass
+class Clearance:
+    """The calls of one response, ready to run; or, if ``open`` is not empty, held until those are decided."""
+
+    prepared: list[PreparedCall]
+    open: list[PendingCall] = field(default_factory=list)
+
+
+async def clear(
+    registry: ToolRegistry,
+    calls: Sequence[Item],
+    policy: Policy,
+    approve: Approve | Wait | None,
+    verdicts: Mapping[int, Verdict] | None = None,
+) -> Clearance:
+    """Prepare ``calls`` and find out which of them may run.
+
+    Args:
+        registry: The tools.
+        calls: The calls of one response, in order.
+        policy: Judges each call.
+        approve: Who is asked; None when nobody can be, then ``policy.unattended`` holds.
+        verdicts: What was decided before, by the index of the call.
+    """
+    verdicts = verdicts or {}
+    cleared = Clearance([])
+    asking: list[int] = []
+    for index, call in enumerate(calls):
+        verdict = verdicts.get(index)
+        prepared = _prepared(registry, call, verdict)
+        cleared.prepared.append(prepared)
+        decision = policy.judge(prepared)
+        if decision.action == "deny":
+            prepared.deny(FORBIDDEN.format(reason=decision.reason))
+        elif verdict is not None:
+            if not verdict.approved:
+                prepared.deny(_denied(verdict))
+        elif decision.action == "ask":
+            asking.append(index)
+            assert prepared.tool is not None
+            cleared.open.append(PendingCall(call, prepared.tool, decision.reason))
+    if not cleared.open or approve == "wait" or (approve is None and policy.unattended == "wait"):
+        return cleared
+    if approve is None:
+        for index, pending in zip(asking, cleared.open, strict=True):
+            if policy.unattended == "deny":
+                cleared.prepared[index].deny(UNATTENDED.format(reason=pending.reason))
+        return Clearance(cleared.prepared)
+    answers = list(await approve(cleared.open))
+    answers += [None] * (len(asking) - len(answers))
+    left: list[PendingCall] = []
+    for index, pending, answer in zip(asking, cleared.open, answers, strict=False):
+        if answer is None:
+            left.append(pending)
+        elif not answer.approved:
+            cleared.prepared[index].deny(_denied(answer))
+        else:
+            prepared = cleared.prepared[index] = _prepared(registry, pending.call, answer)
+            decision = policy.judge(prepared)
+            if decision.action == "deny":  # edited into something that never runs
+                prepared.deny(FORBIDDEN.format(reason=decision.reason))
+    return Clearance(cleared.prepared, left)
+
+
+def pending_calls(registry: ToolRegistry, calls: Sequence[Item], policy: Policy) -> list[PendingCall]:
+    """Which of ``calls`` a person would be asked about now."""
+    found = []
+    for call in calls:
+        prepared = prepare(registry, call)
+        decision = policy.judge(prepared)
+        if decision.action == "ask" and prepared.tool is not None:
+            found.append(PendingCall(call, prepared.tool, decision.reason))
+    return found
+
+
+def _prepared(registry: ToolRegistry, call: Item, verdict: Verdict | None) -> PreparedCall:
+    return prepare(registry, call, verdict.arguments if verdict is not None and verdict.approved else None)
+
+
+def _denied(verdict: Verdict) -> str:
+    return DENIED.format(reason=f": {verdict.reason}" if verdict.reason else "")

@@ -1,0 +1,92 @@
+"""The requests of an agent: a client's events, also of a client that knows no signals or reads no pictures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from mmsp_nb.protocol.errors import AbortError, UnsupportedContentError
+from mmsp_nb.protocol.items import UniMessage
+
+__all__ = ["request"]
+
+
+async def request(client: Any, message: UniMessage, config: dict[str, Any], signal: Any) -> AsyncGenerator[Any, None]:
+    """One request's events. Pictures of tools that this model cannot read are left out, and it is told so."""
+    begun = False
+    try:
+        async with contextlib.aclosing(_stream(client, message, config, signal)) as events:
+            async for event in events:
+                begun = True
+                yield event
+            return
+    except UnsupportedContentError:
+        if begun or not _drop_images(message):
+            raise
+    async with contextlib.aclosing(_stream(client, message, config, signal)) as events:
+        async for event in events:
+            yield event
+
+
+async def _stream(client: Any, message: UniMessage, config: dict[str, Any], signal: Any) -> AsyncGenerator[Any, None]:
+    call = client.streaming_response_stateful
+    if signal is None:
+        events = call(message=message, config=config)
+    elif _takes_signal(call):
+        events = call(message=message, config=config, signal=signal)
+    else:
+        events = _abortable(call(message=message, config=config), signal)
+    try:
+        async for event in events:
+            yield event
+    finally:
+        if hasattr(events, "aclose"):
+            await events.aclose()
+
+
+def _drop_images(message: UniMessage) -> bool:
+    """Replace the images of tool results by a note, in place; False when there are none."""
+    found = False
+    for item in message["content_items"]:
+        if item["type"] == "tool_result.done" and item.pop("images", None):
+            item["text"] += "\n(You cannot see the images of this result: this model reads none.)"
+            found = True
+    return found
+
+
+def _takes_signal(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.name == "signal" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+async def _abortable(events: Any, signal: Any) -> AsyncGenerator[Any, None]:
+    """The events of a client that knows no signals, until the signal is aborted."""
+    iterator = aiter(events)
+    stop = asyncio.ensure_future(signal.wait())
+    step: asyncio.Future[Any] | None = None
+    try:
+        while True:
+            signal.throw_if_aborted()
+            step = asyncio.ensure_future(anext(iterator))
+            await asyncio.wait([step, stop], return_when=asyncio.FIRST_COMPLETED)
+            if not step.done():
+                raise AbortError(signal.reason)
+            try:
+                event = step.result()
+            except StopAsyncIteration:
+                return
+            yield event
+    finally:
+        unfinished = [future for future in (step, stop) if future is not None and not future.done()]
+        for future in unfinished:
+            future.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished)
+        if hasattr(iterator, "aclose"):
+            await iterator.aclose()
