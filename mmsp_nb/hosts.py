@@ -21,10 +21,11 @@ if TYPE_CHECKING:  # a host can be registered without loading the tools
     from mmsp_nb.agent import Execute
     from mmsp_nb.tools import PreparedCall, ToolOutcome
 
-__all__ = ["Host", "PlainHost", "Stream", "arun", "current", "register", "run"]
+__all__ = ["Host", "PlainHost", "Stream", "arun", "cell", "current", "register", "run"]
 
-Stream = Callable[["Execute | None"], AsyncGenerator[dict[str, Any], None]]
-"""Starts the events of one question, given how its tools are to be run (None: `run_calls`)."""
+Stream = Callable[..., AsyncGenerator[dict[str, Any], None]]
+"""``stream(execute, approve=None)`` starts the events of one question, given how its tools are to be run (None:
+`run_calls`) and who is asked about calls that need a person's word: a function, "wait" to end there, None for nobody."""
 
 POLL = 0.1
 """Seconds after which a wait looks for a Ctrl-C, where a lock cannot be interrupted."""
@@ -135,6 +136,12 @@ def register(host: Host | None) -> Host:
 def current() -> Host:
     """The host that runs an `ask` now."""
     return _current
+
+
+def cell() -> str | None:
+    """The id of the notebook cell that runs on this thread, from a host that knows it (`cell_id`)."""
+    known = getattr(_current, "cell_id", None)
+    return None if known is None else known()
 
 
 def run(conversation: Any, stream: Stream) -> bool:

@@ -8,14 +8,15 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from mmsp_nb import media
+from mmsp_nb import hosts, media
 from mmsp_nb.agent import Agent
 from mmsp_nb.protocol.copying import copy_item
 from mmsp_nb.protocol.errors import InvalidMessageError
 from mmsp_nb.protocol.history import now_ms
 from mmsp_nb.protocol.items import Item, UniMessage
-from mmsp_nb.tools import Tool, ToolRegistry
+from mmsp_nb.tools import Policy, Tool, ToolRegistry, Verdict
 from mmsp_nb.turns import Recorder, Turn
+from mmsp_nb.typed import TypedAnswer
 
 __all__ = ["Prompt", "Question", "Tools", "registry_of", "user_message"]
 
@@ -27,16 +28,33 @@ CLOSING = 2.0
 
 
 class Question:
-    """What was asked, and how far it is. ``prompt`` is None to go on with what is pending."""
+    """What was asked, and how far it is. ``prompt`` is None to go on with what is pending.
+
+    ``verdicts``: what a person said of the calls that wait, by their index. ``approve``: who can be asked.
+    """
 
     def __init__(
-        self, prompt: Any, images: Any, config: Mapping[str, Any] | None, tools: Tools | None, signal: Any
+        self,
+        prompt: Any,
+        images: Any = (),
+        config: Mapping[str, Any] | None = None,
+        tools: Tools | None = None,
+        signal: Any = None,
+        *,
+        type: Any = None,
+        policy: Policy | None = None,
+        verdicts: Mapping[int, Verdict] | None = None,
     ) -> None:
         self.images = _several(images)
         self.prompt = "" if prompt is None and self.images else prompt
         self.config = dict(config or {})
         self.tools = None if tools is None else registry_of(tools)
         self.signal = signal
+        self.typed = None if type is None else TypedAnswer(type)
+        self.policy = policy
+        self.verdicts = verdicts
+        self.held: list[Item] = []
+        self.cell = hosts.cell()
         self.recorder: Recorder | None = None
         self.agent: Agent | None = None
         self.over = False
@@ -56,6 +74,13 @@ class Question:
         deadline = time.monotonic() + CLOSING
         while not self.over and self._loop is not None and self._loop.is_running() and time.monotonic() < deadline:
             await asyncio.sleep(0 if self._loop is asyncio.get_running_loop() else 0.01)
+
+    def like(self, last: Turn) -> None:
+        """Go on as the turn before was asked, but for what is said otherwise."""
+        self.tools = last.asked.get("tools") if self.tools is None else self.tools
+        self.policy = self.policy or last.asked.get("policy")
+        if self.typed is None and last.typed is not None:
+            self.typed = last.typed.again()
 
     @property
     def turn(self) -> Turn | None:

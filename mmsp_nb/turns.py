@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
+from mmsp_nb.eventlog import EventLog
+from mmsp_nb.approval import PendingCall
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_item, copy_message, copy_messages
 from mmsp_nb.protocol.items import PAYLOAD_FIELD, Item, UniMessage, UsageMetadata
@@ -42,14 +44,25 @@ class Turn:
         finish_reason: Of the last request.
         state: ``running``; ``done``; ``partial`` when it was stopped, or failed after something had come;
             ``failed`` when nothing came of it.
-        reason: ``answer``, or ``max_turns`` when the limit of requests ended it; None unless done.
+        reason: ``answer``; ``approval`` when a call needs a person's word; ``max_turns``, ``max_calls`` or ``max_cost``
+            when a limit ended it; None unless done.
         error: The exception that ended it; None also when the user did.
         outcomes: The tool calls with the real objects they returned.
         pending: What is still to be sent to go on: tool results, or the prompt of a failed turn; else None.
+        held: Calls that were not run: until a person has decided, or because of a limit. ``waiting`` are those of them
+            that need a word.
+        typed: What the answer had to be, and how far it is that (`TypedAnswer`); None for plain answers.
+        asked: With which tools and under which policy, to go on in the same way.
         started: Unix time in seconds. ``first_token`` and ``duration`` are seconds from then on.
         resumes: It has sent again what the turn before it left unsent.
         history: What it leaves for later requests; like ``messages``, but complete items only.
         prices: List prices per million tokens, None when not known.
+        cell: The id of the notebook cell that asked; None elsewhere.
+        hidden: Kept for the person, not sent. ``pinned``: `compact` leaves it alone.
+        stale: It was answered on a history that has changed since.
+        summary: It stands for turns that `compact` has hidden, which are ``summarised``.
+        basis: Stands for the history it was answered on.
+        log: The events of its requests with their times; None for a turn out of a file.
     """
 
     model: str
@@ -63,16 +76,28 @@ class Turn:
     usage: UsageMetadata | None = None
     finish_reason: str | None = None
     state: State = "running"
-    reason: Literal["answer", "max_turns"] | None = None
+    reason: Literal["answer", "approval", "max_turns", "max_calls", "max_cost"] | None = None
     error: BaseException | None = None
     outcomes: list[ToolOutcome] = field(default_factory=list)
     pending: UniMessage | None = None
+    held: list[Item] = field(default_factory=list)
+    waiting: list[PendingCall] = field(default_factory=list)
+    typed: Any = None
+    asked: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
     first_token: float | None = None
     duration: float | None = None
     resumes: bool = False
     history: list[UniMessage] = field(default_factory=list)
     prices: dict[str, Any] | None = None
+    cell: str | None = None
+    hidden: bool = False
+    pinned: bool = False
+    stale: bool = False
+    summary: bool = False
+    summarised: bool = False
+    basis: str | None = None
+    log: EventLog | None = None
 
     @property
     def prompt(self) -> str:
@@ -96,10 +121,11 @@ class Turn:
 
     def copy(self) -> Turn:
         """A copy that shares nothing that changes; the objects that tools returned are the same ones."""
-        kept = {**self.__dict__, "outcomes": list(self.outcomes), "tools": list(self.tools)}
+        lists = {name: list(getattr(self, name)) for name in ("outcomes", "tools", "waiting")}
+        kept = {**self.__dict__, **lists, "asked": dict(self.asked)}
         for name in ("messages", "history"):
             kept[name] = copy_messages(kept[name])
-        for name in ("config", "usage", "pending", "prices"):
+        for name in ("config", "usage", "pending", "prices", "held"):
             kept[name] = copy_item(kept[name])
         return Turn(**kept)
 
@@ -111,28 +137,35 @@ class Turn:
 
 
 class Recorder:
-    """Writes a `Turn` from the events of an agent. `stop` ends it early, and may be called at any moment."""
+    """Writes a `Turn` from the events of an agent. `stop` ends it early, and may be called at any moment.
 
-    def __init__(self, turn: Turn) -> None:
+    ``held`` are the calls that are answered before anything is sent, in a turn that goes on with those of another.
+    """
+
+    def __init__(self, turn: Turn, held: Iterable[Item] = ()) -> None:
         self.turn = turn
         self._begin = time.monotonic()
         self._asking: UniMessage | None = None  # the user message of a request that has no stop yet
         self._first = True
         self._items: list[Item] = []
         self._running: tuple[str, list[str]] | None = None  # kind and pieces of the running text or thinking
-        self._calls: list[Item] = []  # those of the last response that have no outcome yet
-        self._results_due = False  # whether the last response asked for tools
-        self._ended = False  # whether the last response's turn_end has come
+        self._calls = list(held)  # those of the last response that have no outcome yet
+        self._results_due = bool(self._calls)  # whether the last response asked for tools
+        self._ended = bool(self._calls)  # whether the last response's turn_end has come
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Take in one event of the agent."""
         turn, kind = self.turn, event["type"]
         if kind == "event":
+            if turn.log is None:
+                turn.log = EventLog()
+            turn.log.add(time.monotonic() - self._begin, event["event"])
             self._take(event["event"])
         elif kind == "turn_start":
             # kept as it is until the request ends: the agent may still take pictures out that the model refuses
-            self._asking = turn.messages[0] if self._first else event["message"]
-            if not self._first:
+            own = self._first and bool(turn.messages)
+            self._asking = turn.messages[0] if own else event["message"]
+            if not own:
                 turn.messages.append(copy_message(event["message"]))
             self._first = False
             self._items, self._running = [], None
@@ -146,8 +179,10 @@ class Recorder:
         elif kind == "end":
             turn.reason = event["reason"]
             turn.pending = copy_item(event["pending"])
-            if turn.pending is not None:
-                self._keep(turn.pending)
+            turn.held, turn.waiting = copy_item(event.get("held", [])), list(event.get("waiting", []))
+            for message in (turn.pending, event.get("closing")):
+                if message is not None:
+                    self._keep(message)
             self._finish("done")
 
     def stop(self, error: BaseException | None, pending: UniMessage | None = None) -> None:

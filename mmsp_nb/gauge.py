@@ -1,0 +1,121 @@
+"""How full the context window is before anything is sent, and what a conversation may cost.
+
+Token counts come from the last answer, which says what its request took; only what is newer is estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from mmsp_nb.protocol import usage as tokens
+from mmsp_nb.protocol.errors import MMSPError
+from mmsp_nb.protocol.items import UniMessage
+
+__all__ = ["BudgetExceededError", "Gauge", "check_budget", "estimate", "measure", "window"]
+
+IMAGE = 1_000
+"""Tokens that a picture is taken to be."""
+
+AUDIO = 32
+"""Tokens for a second of sound, at 48,000 bytes a second."""
+
+
+class BudgetExceededError(MMSPError):
+    """The conversation has spent its budget; nothing was sent. Raise ``budget`` or set it to None."""
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """What the next request would carry.
+
+    Attributes:
+        tokens: Its size. ``exact`` tokens of it were counted by the provider, the others are estimated.
+        window: The model's context window in tokens; None when it is not known.
+    """
+
+    tokens: int
+    exact: int
+    window: int | None
+
+    @property
+    def share(self) -> float | None:
+        """The part of the window that it fills, from 0; None when the window is not known."""
+        return None if not self.window else self.tokens / self.window
+
+    def __str__(self) -> str:
+        about = "" if self.exact == self.tokens else "about "
+        if self.window is None:
+            return f"{about}{self.tokens:,} tokens"
+        return f"{about}{self.tokens:,} of {self.window:,} tokens ({self.tokens / self.window:.1%})"
+
+
+def window(client: Any) -> int | None:
+    """The context window of a client's model, from the catalogue."""
+    from mmsp_nb.providers import catalog
+
+    model, base_url = getattr(client, "model", None), getattr(client, "base_url", None)
+    if not isinstance(model, str):
+        return None
+    found = (catalog.find(model, base_url) if isinstance(base_url, str) else None) or catalog.find(model)
+    return None if found is None else found.context_window
+
+
+def measure(messages: list[UniMessage], config: Mapping[str, Any], client: Any, *, counted: bool = True) -> Gauge:
+    """The size of a request with ``messages``.
+
+    counted: whether the usage that the answers report still says what their history takes; not after some of it
+        was hidden.
+    """
+    exact, rest = 0, list(messages)
+    if counted:
+        for index in range(len(messages) - 1, -1, -1):
+            total = tokens.totals(messages[index].get("usage_metadata")).total
+            if total:
+                exact, rest = total, messages[index + 1 :]
+                break
+    guess = sum(estimate(message) for message in rest)
+    if not exact:
+        guess += _text(str(config.get("system_prompt") or ""))
+    return Gauge(exact + guess, exact, window(client))
+
+
+def estimate(value: Any) -> int:
+    """Tokens that a message, an item or a text is likely to be; good to a fifth or so for prose."""
+    if isinstance(value, str):
+        return _text(value)
+    if "content_items" in value:
+        return 4 + sum(estimate(item) for item in value["content_items"])
+    kind = value["type"].partition(".")[0]
+    if kind in ("text", "thinking"):
+        return _text(value[kind])
+    if kind == "tool_call":
+        return 8 + _text(value["name"]) + _text(str(value["arguments"]))
+    if kind == "tool_result":
+        return 8 + _text(value["text"]) + IMAGE * len(value.get("images") or ())
+    if kind == "image_url":
+        return IMAGE
+    if kind in ("inline_data", "inline_thinking"):
+        image = value["mime_type"].startswith("image/")
+        return IMAGE if image else AUDIO * len(value["data"]) // 48_000
+    return 0
+
+
+def check_budget(budget: Decimal | float | str | None, costs: Iterable[Decimal | None]) -> None:
+    """Raise BudgetExceededError when ``costs``, in US dollars, reach ``budget``. Unknown prices count as nothing."""
+    if budget is None:
+        return
+    spent = sum((cost for cost in costs if cost is not None), Decimal(0))
+    if spent >= Decimal(str(budget)):
+        raise BudgetExceededError(
+            f"this conversation has cost ${spent:.4f} of its budget of ${Decimal(str(budget)):.4f}; "
+            "nothing was sent: set its budget higher, or to None"
+        )
+
+
+def _text(text: str) -> int:
+    """Four ASCII characters a token, and one of any other script's for a token and a bit."""
+    ascii_only = len(text.encode("ascii", "ignore"))
+    return (ascii_only + 3) // 4 + (len(text) - ascii_only) * 3 // 4
