@@ -259,3 +259,53 @@ def test_the_fault_script_answers_other_models_with_text_and_unknown_faults_with
     assert "did you mean 'crlf'" in json.loads(refused.content)["error"]["message"]
     with pytest.raises(ValueError, match="no streaming dialect"):
         faults.dialect_of("/v1/models")
+
+
+def test_messages_can_redact_skip_and_list():
+    redacted = payloads(messages.frames([thinking("x", signature="d", redacted=True)], ping=False))
+    assert redacted[1]["content_block"] == {"type": "redacted_thinking", "data": "d"}
+    with_server_tool = payloads(messages.frames([text("a")], unknown_blocks=True))
+    starts = [p["index"] for p in with_server_tool if p["type"] == "content_block_start"]
+    assert starts == [0, 1, 2]
+    page = messages.models(["a", "b"], has_more=True)
+    assert (page["first_id"], page["last_id"], page["has_more"]) == ("a", "b", True)
+    assert messages.models([])["last_id"] is None
+
+
+def test_responses_can_fail_refuse_and_stay_incomplete():
+    assert payloads(responses.frames([text("a")], failed="server_error"))[-1]["type"] == "response.failed"
+    assert payloads(responses.frames([text("a")], status="incomplete"))[-1]["type"] == "response.incomplete"
+    refused = payloads(responses.frames([], refusal_text="No."))
+    assert [p["delta"] for p in refused if p["type"] == "response.refusal.delta"] == ["No."]
+    summary = payloads(responses.frames([thinking("a", channel="summary", encrypted="e", signature="s")]))
+    item = summary[-2]["item"]
+    assert (item["summary"], item["encrypted_content"], item["signature"]) == (
+        [{"type": "summary_text", "text": "a"}],
+        "e",
+        "s",
+    )
+
+
+def test_interactions_can_skip_steps_and_stop_short():
+    found = payloads(interactions.frames([text("a")], unknown_steps=True, completed=False, done=False))
+    assert [p["step"]["type"] for p in found if p["event_type"] == "step.start"] == [
+        "google_search_call",
+        "model_output",
+    ]
+    assert found[-1]["event_type"] == "step.stop"
+    assert interactions.models(["a"], next_page="n") == {
+        "models": [{"name": "models/a", "displayName": "a"}],
+        "nextPageToken": "n",
+    }
+
+
+def test_generate_content_can_be_blocked_and_sign_late():
+    assert "candidates" not in payloads(generate_content.frames([], blocked=True))[0]
+    late = payloads(generate_content.frames([text("a", signature="s")], trailing_signature=True))
+    parts = [p["candidates"][0]["content"]["parts"][0] for p in late]
+    assert parts == [{"text": "a"}, {"text": "", "thoughtSignature": "s"}]
+
+
+def test_every_dialect_lists_models():
+    for dialect in streams.DIALECTS.values():
+        assert "m-1" in json.dumps(dialect.models(["m-1"]))
