@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http
 import json
+import os
 import socket
 import struct
 import threading
@@ -20,6 +21,9 @@ __all__ = ["Connection", "RecordedRequest"]
 
 AUTH_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 NO_BODY = (204, 304)
+
+_NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+"""Socket option: closing sends a reset."""
 
 
 @dataclass(slots=True)
@@ -160,7 +164,7 @@ class Connection:
     def _end(self, cut: Cut) -> None:
         if cut.how == "reset":
             sock = self._writer.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             self._writer.transport.abort()
         else:
             self._writer.close()
