@@ -35,7 +35,7 @@ install: ## the environment with everything for development
 test: check ## every check and every test, the notebooks included
 	@$(INSTALL) browser
 	@$(BIN)/python scripts/lab.py fetch
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov=$(PACKAGE) --cov-report=term:skip-covered --nbval tests $(NOTEBOOKS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered --nbval tests $(NOTEBOOKS)
 
 check: lint format-check typecheck ## lint, format and types, without the tests
 

@@ -184,7 +184,7 @@ class Progress:
             self.doing = f"{self.doing.split(': ')[0]}: {share} %"
         elif "Retrying" in words:
             self.doing = "waiting for the package index, trying again"
-        elif words[0] == "Installing":
+        elif words[:2] == ["Installing", "collected"]:
             self.doing = "unpacking"
             self.shown = 0  # it takes a while without a word: show that at once
         else:
