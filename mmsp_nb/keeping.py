@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from mmsp_nb.conversation import Conversation
@@ -26,7 +26,7 @@ class Keeping:
         """
         from mmsp_nb.files import save
 
-        return save(self, path, times=times)
+        return save(cast("Conversation", self), path, times=times)
 
     @classmethod
     def load(cls, path: str | Path, *, tools: Any = None, client: Any = None, **client_options: Any) -> Conversation:
@@ -44,7 +44,7 @@ class Keeping:
         """
         from mmsp_nb.exports import export
 
-        return export(self, path, format=format)
+        return export(cast("Conversation", self), path, format=format)
 
     def browse(self) -> Any:
         """Look into the conversation: a widget for a notebook, live, with all that can be done to its turns."""
