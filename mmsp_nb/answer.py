@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from mmsp_nb import reprs
+from mmsp_nb.approval import PendingCall
 from mmsp_nb.media import Picture
 from mmsp_nb.protocol.items import UniMessage, UsageMetadata
 from mmsp_nb.tools import ToolOutcome
@@ -59,6 +60,16 @@ class Answer:
         return self.turn.outcomes
 
     @property
+    def value(self) -> Any:
+        """The validated object of an answer with a type; None when it was asked for none, or is not there yet."""
+        return None if self.turn.typed is None else self.turn.typed.value
+
+    @property
+    def awaiting(self) -> list[PendingCall]:
+        """The calls that wait for a person's word before the answer can go on."""
+        return list(self.turn.waiting)
+
+    @property
     def images(self) -> list[Picture]:
         """The pictures in the answer."""
         items = (item for message in self.messages for item in message["content_items"])
@@ -89,7 +100,7 @@ class Answer:
 
     @property
     def complete(self) -> bool:
-        """Whether the model has answered: not cut off, and not at the limit of requests."""
+        """Whether the model has answered: not cut off, not at a limit, and not waiting for approval."""
         return self.turn.state == "done" and self.turn.reason == "answer"
 
     def __str__(self) -> str:

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mmsp_nb.protocol.errors import UnsupportedOperationError
 from mmsp_nb.protocol.items import Item
+from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools import Policy, PreparedCall, Tool, ToolRegistry, Verdict, prepare
 
-__all__ = ["Approve", "Clearance", "PendingCall", "Wait", "clear", "pending_calls"]
+__all__ = ["Approve", "Clearance", "PendingCall", "Wait", "approved", "clear", "denied"]
 
 UNATTENDED = (
     "Not run: {reason}, and nobody can be asked here. Do without it, and say in your answer that it was not done."
@@ -21,11 +23,15 @@ FORBIDDEN = "Not run: the policy of this conversation denies it ({reason}). Do n
 
 @dataclass(frozen=True)
 class PendingCall:
-    """A call that waits for a person's word. ``reason`` says why it does."""
+    """A call that waits for a person's word. ``reason`` says why it does.
+
+    ``index`` is its place among the calls of its response.
+    """
 
     call: Item
     tool: Tool
     reason: str = ""
+    index: int = 0
 
     @property
     def id(self) -> str:
@@ -99,7 +105,7 @@ async def clear(
         elif decision.action == "ask":
             asking.append(index)
             assert prepared.tool is not None
-            cleared.open.append(PendingCall(call, prepared.tool, decision.reason))
+            cleared.open.append(PendingCall(call, prepared.tool, decision.reason, index))
     if not cleared.open or approve == "wait" or (approve is None and policy.unattended == "wait"):
         return cleared
     if approve is None:
@@ -123,15 +129,36 @@ async def clear(
     return Clearance(cleared.prepared, left)
 
 
-def pending_calls(registry: ToolRegistry, calls: Sequence[Item], policy: Policy) -> list[PendingCall]:
-    """Which of ``calls`` a person would be asked about now."""
-    found = []
-    for call in calls:
-        prepared = prepare(registry, call)
-        decision = policy.judge(prepared)
-        if decision.action == "ask" and prepared.tool is not None:
-            found.append(PendingCall(call, prepared.tool, decision.reason))
-    return found
+def approved(
+    waiting: Sequence[PendingCall], which: Sequence[str], arguments: Mapping[str, Any] | None
+) -> dict[int, Verdict]:
+    """Verdicts that let the calls of ``which`` run, or all of them. They are keyed by `PendingCall.index`.
+
+    Raises UnsupportedOperationError when there is no such call, or when ``arguments`` are meant for several.
+    """
+    _some(waiting, "approve")
+    for each in which:
+        if not any(each in (call.id, call.name) for call in waiting):
+            near = did_you_mean(each, [call.name for call in waiting])
+            raise UnsupportedOperationError(f"no call {each!r} waits for approval{near}", operation="approve")
+    chosen = [call for call in waiting if not which or call.id in which or call.name in which]
+    if arguments is not None and len(chosen) != 1:
+        raise UnsupportedOperationError(
+            f"arguments are for one call, and {len(chosen)} wait: approve(id, arguments=...)", operation="approve"
+        )
+    verdicts = {call.index: Verdict(False, "only others were approved") for call in waiting}
+    return verdicts | {call.index: Verdict(True, arguments=arguments) for call in chosen}
+
+
+def denied(waiting: Sequence[PendingCall], reason: str = "") -> dict[int, Verdict]:
+    """Verdicts that deny all calls that wait. Raises UnsupportedOperationError when none does."""
+    _some(waiting, "deny")
+    return {call.index: Verdict(False, reason) for call in waiting}
+
+
+def _some(waiting: Sequence[PendingCall], operation: str) -> None:
+    if not waiting:
+        raise UnsupportedOperationError(f"nothing to {operation}: no call waits for a word", operation=operation)
 
 
 def _prepared(registry: ToolRegistry, call: Item, verdict: Verdict | None) -> PreparedCall:

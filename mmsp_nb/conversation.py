@@ -6,18 +6,18 @@ vendor, so that a conversation that was interrupted, cut off or moved can always
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mmsp_nb import hosts, reprs
+from mmsp_nb import choosing, hosts, reprs
 from mmsp_nb.agent import Agent, Execute
 from mmsp_nb.answer import Answer
+from mmsp_nb.approval import Approve, PendingCall, Wait, approved, denied
 from mmsp_nb.gauge import Gauge, check_budget, measure
 from mmsp_nb.keeping import Keeping
-from mmsp_nb.limits import checked_max_turns
+from mmsp_nb.limits import checked_max_calls, checked_max_cost, checked_max_turns
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_item, copy_messages
 from mmsp_nb.protocol.errors import (
@@ -29,15 +29,18 @@ from mmsp_nb.protocol.errors import (
 )
 from mmsp_nb.protocol.items import UniMessage, UsageMetadata
 from mmsp_nb.protocol.repairs import RepairReport, repair
-from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
-from mmsp_nb.tools import ToolRegistry
+from mmsp_nb.tools import Policy, ToolRegistry
 from mmsp_nb.tree import Tree
 from mmsp_nb.turns import Recorder, Turn, join, merged
 
+if TYPE_CHECKING:
+    import os
+
+    from mmsp_nb.transport.cassette import Cassette
+
 __all__ = ["Answer", "Conversation", "Turn"]
 
-_CLIENT_OPTIONS = ("api_key", "base_url", "client_type", "default_headers", "transport")
 _REFUSED = (ConcurrentCallError, InvalidMessageError, UnsupportedContentError, UnsupportedParameterError)
 
 
@@ -56,8 +59,13 @@ class Conversation(Tree, Keeping):
         system: The system prompt.
         client: A stateful client of the protocol to use instead of making one; its history is taken over.
         config: Defaults for the config of every question.
+        policy: Which tool calls run unasked; default: all but those of tools that ask.
         max_turns: Requests that one question may make, each round of tool calls being one.
+        max_calls: Tool calls that one question may make; None for any number.
+        max_cost: US dollars, by list price, after which one question makes no more calls; None for any.
         name: For people; shown in the repr.
+        cassette: A recording of what is sent and answered, as a path or a `Cassette`: made the first time, replayed
+            afterwards, without a key and without a network (see `Cassette` for more).
         client_options: For `AutoLLMClient`: ``api_key``, ``base_url``, ``client_type``, ``default_headers``,
             ``transport``.
 
@@ -77,26 +85,34 @@ class Conversation(Tree, Keeping):
         system: str | None = None,
         client: Any = None,
         config: Mapping[str, Any] | None = None,
+        policy: Policy | None = None,
         max_turns: int = 10,
+        max_calls: int | None = None,
+        max_cost: float | Decimal | None = None,
         name: str | None = None,
+        cassette: str | os.PathLike[str] | Cassette | None = None,
         **client_options: Any,
     ) -> None:
         self._tools = registry_of(tools)
         self.config: dict[str, Any] = dict(config or {})
         if system is not None:
             self.config["system_prompt"] = system
+        self.policy = policy or Policy()
         self.max_turns = checked_max_turns(max_turns)
+        self.max_calls, self.max_cost = checked_max_calls(max_calls), checked_max_cost(max_cost)
         self.name = name
         self.turns: list[Turn] = []
         self.why: str | None = None
         if client is not None and (model is not None or client_options):
             raise TypeError("give either a client, or a model and options for one")
+        if cassette is not None:
+            client_options["transport"] = choosing.with_cassette(cassette, client, client_options)
         if client is None and model is None:
             model, client_options = self._choose(client_options)
         self._transport = client_options.get("transport")
-        self.client = client if client is not None else _make_client(model or "", client_options)
+        self.client = client if client is not None else choosing.make_client(model or "", client_options)
         self._before: list[UniMessage] = self.client.get_history()
-        if (origin := _origin(self.client)) is not None:
+        if (origin := choosing.origin(self.client)) is not None:
             for message in self._before:
                 message.setdefault("origin", origin)
         self.budget: Decimal | float | str | None = None
@@ -112,6 +128,8 @@ class Conversation(Tree, Keeping):
         images: Iterable[Any] = (),
         config: Mapping[str, Any] | None = None,
         tools: Tools | None = None,
+        type: Any = None,
+        policy: Policy | None = None,
         signal: Any = None,
     ) -> Answer:
         """Ask, run the tools the model asks for, and return the answer. Blocks; in a notebook cell it streams.
@@ -125,19 +143,18 @@ class Conversation(Tree, Keeping):
             images: Pictures beside the prompt: URLs, paths, bytes, PIL images, matplotlib figures.
             config: Laid over the conversation's config for this question; None values remove a default.
             tools: Instead of the conversation's tools for this question.
+            type: What the answer is to be: a pydantic model, dataclass, TypedDict, enum, Literal, a list of them.
+                ``answer.value`` is then the validated object.
+            policy: Instead of the conversation's policy for this question.
             signal: An AbortSignal that can stop it.
 
         Raises:
             ConcurrentCallError: another question of this conversation is being answered.
             InvalidMessageError, UnsupportedParameterError, UnsupportedContentError: nothing was sent, no turn is kept.
+            TypedAnswerError: what was answered is not of ``type``, and was not after corrections; the turn is kept.
             Exceptions of the client and the transport: the turn is kept as ``failed`` or ``partial``.
         """
-        question = Question(prompt, images, config, tools, signal)
-        try:
-            shown = hosts.run(self, lambda execute: self._start(question, execute))
-        finally:
-            self._settle(question, None)
-        return _answer(question, shown)
+        return self._ask(Question(prompt, images, config, tools, signal, type=type, policy=policy))
 
     async def ask_async(
         self,
@@ -146,15 +163,12 @@ class Conversation(Tree, Keeping):
         images: Iterable[Any] = (),
         config: Mapping[str, Any] | None = None,
         tools: Tools | None = None,
+        type: Any = None,
+        policy: Policy | None = None,
         signal: Any = None,
     ) -> Answer:
         """`ask` for async code: runs on the caller's event loop."""
-        question = Question(prompt, images, config, tools, signal)
-        try:
-            shown = await hosts.arun(self, lambda execute: self._start(question, execute))
-        finally:
-            self._settle(question, None)
-        return _answer(question, shown)
+        return await self._ask_async(Question(prompt, images, config, tools, signal, type=type, policy=policy))
 
     def stream(
         self,
@@ -163,15 +177,52 @@ class Conversation(Tree, Keeping):
         images: Iterable[Any] = (),
         config: Mapping[str, Any] | None = None,
         tools: Tools | None = None,
+        type: Any = None,
+        policy: Policy | None = None,
         signal: Any = None,
         execute: Execute | None = None,
+        approve: Approve | Wait | None = None,
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The events of `Agent.run` for a question, while the conversation keeps its books.
 
         Nothing happens before the first step. When the ``end`` event is handed out, the turn is complete; an
-        iterator that is closed or dropped earlier leaves a partial turn. ``execute`` is how tools are run.
+        iterator that is closed or dropped earlier leaves a partial turn. ``execute`` is how tools are run, ``approve``
+        who is asked about calls that need a person's word: a function, "wait" to end there, None for nobody.
         """
-        return self._start(Question(prompt, images, config, tools, signal), execute)
+        question = Question(prompt, images, config, tools, signal, type=type, policy=policy)
+        return self._start(question, execute, approve)
+
+    # deciding
+
+    @property
+    def awaiting(self) -> list[PendingCall]:
+        """The calls that wait for a person's word; see `approve` and `deny`."""
+        turns = self._finished()
+        return list(turns[-1].waiting) if turns else []
+
+    def approve(self, *which: str, arguments: Mapping[str, Any] | None = None) -> Answer:
+        """Run the calls that wait, and go on with the answer.
+
+        Args:
+            which: Names or ids of the calls that may run; the others are denied then. None: all of them.
+            arguments: To be used in place of the model's, if it is one call.
+
+        Raises:
+            UnsupportedOperationError: nothing waits, or nothing of that name. Otherwise as `ask`.
+        """
+        return self._ask(Question(None, verdicts=approved(self.awaiting, which, arguments)))
+
+    async def approve_async(self, *which: str, arguments: Mapping[str, Any] | None = None) -> Answer:
+        """`approve` for async code."""
+        return await self._ask_async(Question(None, verdicts=approved(self.awaiting, which, arguments)))
+
+    def deny(self, reason: str = "") -> Answer:
+        """Leave the calls that wait undone, tell the model so, with the reason, and go on with the answer."""
+        return self._ask(Question(None, verdicts=denied(self.awaiting, reason)))
+
+    async def deny_async(self, reason: str = "") -> Answer:
+        """`deny` for async code."""
+        return await self._ask_async(Question(None, verdicts=denied(self.awaiting, reason)))
 
     # looking
 
@@ -250,7 +301,7 @@ class Conversation(Tree, Keeping):
         if (model is None) == (client is None):
             raise TypeError("switch() takes a model or a client")
         if client is None:
-            client = _make_client(model or "", {"transport": self._transport, **client_options})
+            client = choosing.make_client(model or "", {"transport": self._transport, **client_options})
         self.client, self.why = client, None
         report = self._load_history()
         return client.mended_history()[1] if hasattr(client, "mended_history") else report
@@ -269,26 +320,62 @@ class Conversation(Tree, Keeping):
 
     # one question
 
-    def _start(self, question: Question, execute: Execute | None) -> AsyncGenerator[dict[str, Any], None]:
-        stream = self._run(question, execute)
+    def _ask(self, question: Question) -> Answer:
+        try:
+            shown = hosts.run(self, lambda execute, approve=None: self._start(question, execute, approve))
+        finally:
+            self._settle(question, None)
+        return question.answer(shown)
+
+    async def _ask_async(self, question: Question) -> Answer:
+        try:
+            shown = await hosts.arun(self, lambda execute, approve=None: self._start(question, execute, approve))
+        finally:
+            self._settle(question, None)
+        return question.answer(shown)
+
+    def _start(
+        self, question: Question, execute: Execute | None, approve: Approve | Wait | None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        stream = self._run(question, execute, approve)
         question.watch(stream)
         return stream
 
-    async def _run(self, question: Question, execute: Execute | None) -> AsyncGenerator[dict[str, Any], None]:
+    async def _run(
+        self, question: Question, execute: Execute | None, approve: Approve | Wait | None
+    ) -> AsyncGenerator[dict[str, Any], None]:
         await self._claim(question)
         error: BaseException | None = None
         try:
+            if question.prompt is None and self.turns:
+                question.like(self.turns[-1])
             tools = self.tools if question.tools is None else question.tools
-            config = {**self.config, **question.config}
-            agent = Agent(self.client, tools, max_turns=self.max_turns, config=config, execute=execute)
-            question.agent = agent
+            config, goal = {**self.config, **question.config}, question.typed
+            question.agent = agent = Agent(
+                self.client,
+                tools,
+                max_turns=self.max_turns,
+                max_calls=self.max_calls,
+                max_cost=self.max_cost,
+                cost=choosing.cost_of(self.client),
+                execute=execute,
+                policy=question.policy or self.policy,
+                approve=approve,
+                goal=goal,
+            )
+            agent.config = config
+            if goal is not None:
+                agent.config, agent.tools = goal.plan(self.client, config, tools)
             recorder, message = self._begin(question, tools, config)
+            run = agent.run(message, signal=question.signal, held=question.held, verdicts=question.verdicts)
             self._tell(recorder.turn, None)
-            async with aclosing(agent.run(message, signal=question.signal)) as events:
+            async with aclosing(run) as events:
                 async for event in events:
                     recorder.add(event)
                     self._tell(recorder.turn, event)
                     yield event
+            if goal is not None and recorder.turn.reason == "answer" and not goal.reached:
+                raise goal.error(recorder.turn.finish_reason)
         except BaseException as caught:
             error = caught
             raise
@@ -308,18 +395,20 @@ class Conversation(Tree, Keeping):
         question.begin()
         self._question = question
 
-    def _begin(self, question: Question, tools: ToolRegistry, config: Mapping[str, Any]) -> tuple[Recorder, UniMessage]:
+    def _begin(
+        self, question: Question, tools: ToolRegistry, config: Mapping[str, Any]
+    ) -> tuple[Recorder, UniMessage | None]:
         """Make the turn; returns the message to send, which also carries what was left unsent before."""
         check_budget(self.budget, (turn.cost for turn in self.turns))
         last = self.turns[-1] if self.turns else None
         turn = Turn(
             model=self.model,
             client_type=getattr(self.client, "client_type", None),
-            origin=_origin(self.client),
+            origin=choosing.origin(self.client),
             config=copy_item({k: v for k, v in config.items() if v is not None and k != "tools"}),
             tools=tools.names(),
             parent=None if last is None else last.id,
-            prices=_prices(self.client),
+            prices=choosing.prices(self.client),
             cell=question.cell,
             basis=self._basis(),
         )
@@ -360,7 +449,7 @@ class Conversation(Tree, Keeping):
         recorder.stop(error, None if question.agent is None else question.agent.pending)
         if isinstance(error, _REFUSED) and turn.state == "failed":
             self.turns.remove(turn)  # wrong in form: nothing was sent, and nothing is kept
-        if turn.state != "done" or turn.pending is not None:
+        if turn.state != "done" or (turn.history and turn.history[-1]["role"] == "user"):
             self._load_history()
         self._tell(turn, None)
 
@@ -373,7 +462,7 @@ class Conversation(Tree, Keeping):
         """Give the client the history that the turns leave. The report says what was mended before that."""
         messages, report = join(self._sent(), self._before), RepairReport()
         if not hasattr(self.client, "mended_history"):  # then nobody else keeps another vendor's signatures from it
-            own = _origin(self.client)
+            own = choosing.origin(self.client)
             foreign = {n for n, message in enumerate(messages) if message.get("origin", own) != own}
             messages, report = repair(messages, foreign=foreign)
         self.client.set_history(messages)
@@ -396,39 +485,6 @@ class Conversation(Tree, Keeping):
         return self.client.sibling()
 
     def _choose(self, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        from mmsp_nb.local import choose
-
-        choice = choose(os.environ)
+        choice = choosing.choose(options.get("transport"))
         self.why = choice.why
         return choice.model, {"client_type": choice.client_type, **options}
-
-
-def _answer(question: Question, shown: bool) -> Answer:
-    if question.turn is None:
-        raise UnsupportedOperationError("the host has not consumed the stream", operation="ask")
-    return Answer(question.turn, shown=shown)
-
-
-def _make_client(model: str, options: Mapping[str, Any]) -> Any:
-    from mmsp_nb.client import AutoLLMClient
-
-    for name in options:
-        if name not in _CLIENT_OPTIONS:
-            near = did_you_mean(name, [*_CLIENT_OPTIONS, "tools", "system", "config", "max_turns", "name", "client"])
-            raise TypeError(f"unknown option {name!r} of a conversation{near}")
-    return AutoLLMClient(model, **options)
-
-
-def _origin(client: Any) -> str | None:
-    """Who can read what ``client`` gets; any client of the protocol will do for a conversation."""
-    return getattr(client, "origin", None) or getattr(client, "client_type", None)
-
-
-def _prices(client: Any) -> dict[str, Any] | None:
-    from mmsp_nb.providers import catalog
-
-    model, base_url = getattr(client, "model", None), getattr(client, "base_url", None)
-    if not isinstance(model, str):
-        return None
-    found = catalog.find(model, base_url) if isinstance(base_url, str) else None
-    return None if found is None else found.pricing("USD")

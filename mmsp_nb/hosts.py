@@ -18,14 +18,13 @@ from mmsp_nb import loop
 from mmsp_nb.protocol.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:  # a host can be registered without loading the tools
-    from mmsp_nb.agent import Execute
     from mmsp_nb.tools import PreparedCall, ToolOutcome
 
 __all__ = ["Host", "PlainHost", "Stream", "arun", "cell", "current", "register", "run"]
 
 Stream = Callable[..., AsyncGenerator[dict[str, Any], None]]
 """``stream(execute, approve=None)`` starts the events of one question, given how its tools are to be run (None:
-`run_calls`) and who is asked about calls that need a person's word: a function, "wait" to end there, None for nobody."""
+`run_calls`) and who is asked about calls that need a person's word: a function, "wait" to end there, None: nobody."""
 
 POLL = 0.1
 """Seconds after which a wait looks for a Ctrl-C, where a lock cannot be interrupted."""

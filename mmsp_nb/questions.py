@@ -10,8 +10,9 @@ from typing import Any
 
 from mmsp_nb import hosts, media
 from mmsp_nb.agent import Agent
+from mmsp_nb.answer import Answer
 from mmsp_nb.protocol.copying import copy_item
-from mmsp_nb.protocol.errors import InvalidMessageError
+from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedOperationError
 from mmsp_nb.protocol.history import now_ms
 from mmsp_nb.protocol.items import Item, UniMessage
 from mmsp_nb.tools import Policy, Tool, ToolRegistry, Verdict
@@ -85,6 +86,12 @@ class Question:
     @property
     def turn(self) -> Turn | None:
         return None if self.recorder is None else self.recorder.turn
+
+    def answer(self, shown: bool) -> Answer:
+        """What came of it."""
+        if self.turn is None:
+            raise UnsupportedOperationError("the host has not consumed the stream", operation="ask")
+        return Answer(self.turn, shown=shown)
 
     @property
     def unfinished(self) -> bool:

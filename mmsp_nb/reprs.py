@@ -30,6 +30,12 @@ ANSWER = 20_000
 
 LINE = 100
 
+_LIMITS = {
+    "max_turns": "stopped at the limit of requests",
+    "max_calls": "stopped at the limit of calls",
+    "max_cost": "stopped at the limit of cost",
+}
+
 _PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.2em 0"
 
 
@@ -132,7 +138,9 @@ def _note(turn: Turn) -> str:
         return _line(f"{turn.state}: {type(turn.error).__name__}: {turn.error}")
     if turn.state == "partial":
         return "interrupted"
-    return "stopped at the limit of requests" if turn.reason == "max_turns" else ""
+    if turn.reason == "approval":
+        return f"waits for approval: {', '.join(_line(call.name) for call in turn.waiting)}"
+    return _LIMITS.get(turn.reason or "", "")
 
 
 def _line(text: str) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from mmsp_nb.eventlog import EventLog
 from mmsp_nb.approval import PendingCall
+from mmsp_nb.eventlog import EventLog
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_item, copy_message, copy_messages
 from mmsp_nb.protocol.items import PAYLOAD_FIELD, Item, UniMessage, UsageMetadata

@@ -85,7 +85,7 @@ class Tool:
     "always" even if a policy allows it. ``capture``: what it prints is given to the model beside its result.
     ``model_view`` makes of the result what the model is to see of it. ``source`` says where a tool is from that is
     not of this process; its arguments are then checked by ``validate``, which returns the keywords for the function
-    or raises ValueError.
+    or raises ValueError. ``internal``: our own way to take an answer; no policy applies, since nothing is done.
     """
 
     function: Callable[..., Any]
@@ -101,6 +101,7 @@ class Tool:
     model_view: Callable[[Any], Any] | None = None
     source: str | None = None
     validate: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    internal: bool = False
 
     @classmethod
     def of(

@@ -96,7 +96,7 @@ class Policy:
     def judge(self, call: PreparedCall) -> Decision:
         """The decision about one call. Never raises. A call that is refused already may "run": nothing happens."""
         tool = call.tool
-        if tool is None or call.refused is not None:
+        if tool is None or tool.internal or call.refused is not None:
             return Decision("allow")
         arguments, failed = call.values, list[str]()
         name, function = tool.name, tool.function
