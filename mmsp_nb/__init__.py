@@ -19,6 +19,7 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
         AbortError,
         ApiKeyRequiredError,
         AuthenticationError,
+        CassetteMissError,
         ConcurrentCallError,
         ConnectionCutError,
         ConnectionFailedError,
@@ -56,6 +57,7 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
         UsageMetadata,
     )
     from mmsp_nb.tools import Tool, ToolOutcome, ToolRegistry, tool
+    from mmsp_nb.transport.cassette import Cassette
     from mmsp_nb.transport.http import Transport
     from mmsp_nb.transport.wire import Timeouts
 
@@ -65,8 +67,9 @@ _HOME = {
     "conversation": "Answer Conversation Turn",
     "protocol.abort": "AbortSignal",
     "protocol.errors": """
-        AbortError ApiKeyRequiredError AuthenticationError ConcurrentCallError ConnectionCutError ConnectionFailedError
-        EmptyResponseError HTTPStatusError IncompleteStreamError InvalidMessageError MMSPError ProviderStreamError
+        AbortError ApiKeyRequiredError AuthenticationError CassetteMissError ConcurrentCallError ConnectionCutError
+        ConnectionFailedError EmptyResponseError HTTPStatusError IncompleteStreamError InvalidMessageError MMSPError
+        ProviderStreamError
         RateLimitError RequestTimeoutError ResponseFormatError ResponseTooLargeError RoutingError StreamProtocolError
         ToolCallArgumentParseError TransportError UnknownEventError UnsupportedContentError
         UnsupportedOperationError UnsupportedParameterError UpstreamError
@@ -76,6 +79,7 @@ _HOME = {
         EventType FinishReason PromptCaching Role ThinkingLevel ToolSchema UniConfig UniEvent UniMessage UsageMetadata
     """,
     "tools": "Tool ToolOutcome ToolRegistry tool",
+    "transport.cassette": "Cassette",
     "transport.http": "Transport",
     "transport.wire": "Timeouts",
 }
@@ -89,6 +93,8 @@ __all__ = [
     "ApiKeyRequiredError",
     "AuthenticationError",
     "AutoLLMClient",
+    "Cassette",
+    "CassetteMissError",
     "ConcurrentCallError",
     "ConnectionCutError",
     "ConnectionFailedError",

@@ -30,7 +30,7 @@ from mmsp_nb.providers.traits import origin
 from mmsp_nb.providers.vendors import Vendor
 from mmsp_nb.transport.failures import parse_json
 from mmsp_nb.transport.http import Transport
-from mmsp_nb.transport.wire import public_url
+from mmsp_nb.transport.wire import KEYLESS, public_url
 
 __all__ = ["AutoLLMClient"]
 
@@ -55,7 +55,8 @@ class AutoLLMClient:
 
     Raises:
         RoutingError: no client type for this model, or one that does not exist.
-        ApiKeyRequiredError: there is no key, or the environment's may not go to this ``base_url``.
+        ApiKeyRequiredError: there is no key, or the environment's may not go to this ``base_url``. While a
+            recording is replayed none is needed.
 
     One client may be used from several event loops. ``async with`` (or `aclose`) ends what it still does.
     """
@@ -70,8 +71,11 @@ class AutoLLMClient:
         *,
         transport: Transport | None = None,
     ) -> None:
-        route = resolve(model, api_key, base_url, client_type, default_headers)
-        self._connect(route, transport or Transport())
+        transport = transport or Transport()
+        cassette = transport.cassette
+        stand_in = KEYLESS if cassette is not None and cassette.replays else None
+        route = resolve(model, api_key, base_url, client_type, default_headers, stand_in=stand_in)
+        self._connect(route, transport)
 
     def _connect(self, route: Route, transport: Transport) -> None:
         self._endpoint = Endpoint(route, transport)

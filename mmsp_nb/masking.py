@@ -5,9 +5,11 @@ Only shapes are known here, no values: whoever knows a key masks it by value as 
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 
-__all__ = ["MASK", "mask_keys"]
+__all__ = ["MASK", "environment_secrets", "key_spans", "mask_keys"]
 
 MASK = "***"
 
@@ -38,11 +40,26 @@ _NAMED = re.compile(
     """
 )
 
+_SECRET_VARIABLE = re.compile(r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD)$", re.IGNORECASE)
+
 
 def mask_keys(text: str) -> str:
     """``text`` with everything that is shaped like a key, a token or a password replaced by ``***``."""
     text = _NAMED.sub(_hide_named, text)
     return _KEY.sub(lambda match: match["keep"] + MASK, text)
+
+
+def key_spans(text: str) -> list[tuple[int, int]]:
+    """Where `mask_keys` would put its mask: (start, end) of each key, without what stays before it."""
+    found = [match.span("value") for match in _NAMED.finditer(text) if _hide_named(match) != match[0]]
+    found += [(match.end("keep"), match.end()) for match in _KEY.finditer(text)]
+    return sorted(found)
+
+
+def environment_secrets(environ: Mapping[str, str] | None = None) -> set[str]:
+    """The values of variables that are called keys, tokens, secrets or passwords; none shorter than 8 characters."""
+    environ = os.environ if environ is None else environ
+    return {value for name, value in environ.items() if len(value) >= 8 and _SECRET_VARIABLE.search(name)}
 
 
 def _hide_named(match: re.Match[str]) -> str:

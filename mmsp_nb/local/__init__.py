@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mmsp_nb.testing import FakeProvider
+
     from .demo import DemoServer
     from .errors import LocalModelError
     from .llama import LocalModel
@@ -92,6 +94,7 @@ class _Running:
         self.lock = threading.Lock()
         self.demo: DemoServer | None = None
         self.local: LocalModel | None = None
+        self.fake: FakeProvider | None = None
 
     def forked(self) -> None:
         """In a forked child: let go of what belongs to the parent."""
@@ -99,7 +102,7 @@ class _Running:
         for server in (self.demo, self.local):
             if server is not None:
                 server.abandon()
-        self.demo = self.local = None
+        self.demo = self.local = self.fake = None
 
 
 _running = _Running()
@@ -108,13 +111,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def is_local(model: str) -> bool:
-    """Whether a model id means a model of this package: ``demo``, ``demo:...`` or ``local``."""
-    return model in ("demo", "local") or model.startswith("demo:")
+    """Whether a model id means a model of this package: ``demo``, ``demo:...``, ``local`` or ``fake:...``."""
+    return model in ("demo", "local") or model.startswith(("demo:", "fake:"))
 
 
 def endpoint(model: str, client_type: str | None = DEFAULT_CLIENT_TYPE) -> Endpoint:
-    """Where ``model`` ("demo", "demo:..." or "local") is served for a client type; starts its server on first use.
+    """Where ``model`` (``demo``, ``demo:...``, ``local``, ``fake:...``) is served; starts its server on first use.
 
+    ``client_type`` says in which wire format it will be asked.
     There is one server of each kind in a process; calling this again, from any thread, finds it. A local model whose
     process has died is started anew. Raises LocalModelError when the local model cannot be used, ValueError for an id
     of any other model.
@@ -126,6 +130,8 @@ def endpoint(model: str, client_type: str | None = DEFAULT_CLIENT_TYPE) -> Endpo
         if model == "local":
             server = _start_local()
             return Endpoint(server.base_url + suffix, server.api_key, server.model)
+        if model.startswith("fake:"):
+            return Endpoint(_start_fake(model) + suffix, "fake", model)
         if _running.demo is None:
             from .demo import DemoServer
 
@@ -143,6 +149,19 @@ def _start_local() -> LocalModel:
         _running.local = None
         _running.local = LocalModel().start()
     return _running.local  # type: ignore[return-value]
+
+
+def _start_fake(model: str) -> str:
+    from mmsp_nb.protocol.errors import RoutingError
+    from mmsp_nb.testing import FakeProvider, faults
+
+    try:
+        faults.check(model)
+    except ValueError as error:
+        raise RoutingError(str(error), model=model) from None
+    if _running.fake is None:
+        _running.fake = FakeProvider().when(lambda request: True, faults.answer).start()
+    return _running.fake.url()
 
 
 def _delay(environ: Mapping[str, str]) -> float:
@@ -195,9 +214,9 @@ def choose(environ: Mapping[str, str] | None = None) -> Choice:
 def shutdown() -> None:
     """End the servers of this process; the next `endpoint` starts them again. Also called at exit."""
     with _running.lock:
-        demo, local = _running.demo, _running.local
-        _running.demo = _running.local = None
-    for server in (demo, local):
+        servers = _running.demo, _running.local, _running.fake
+        _running.demo = _running.local = _running.fake = None
+    for server in servers:
         if server is not None:
             server.close()
 

@@ -25,7 +25,8 @@
         ├── ConnectionCutError       the connection broke after the answer had begun
         ├── RequestTimeoutError      nothing arrived in time
         ├── ResponseFormatError      an answer that is not what the protocol promises
-        └── ResponseTooLargeError    a line, an item or a body beyond its limit
+        ├── ResponseTooLargeError    a line, an item or a body beyond its limit
+        └── CassetteMissError        a recording holds no answer to this request
 
     AbortError (asyncio.CancelledError)   an AbortSignal ended the call
 
@@ -42,6 +43,7 @@ __all__ = [
     "AbortError",
     "ApiKeyRequiredError",
     "AuthenticationError",
+    "CassetteMissError",
     "ConcurrentCallError",
     "ConnectionCutError",
     "ConnectionFailedError",
@@ -237,6 +239,12 @@ class ResponseTooLargeError(TransportError):
     """A line, an item, an image or a body beyond ``limit`` bytes."""
 
     fields = {"client": None, "url": None, "limit": None}
+
+
+class CassetteMissError(TransportError):
+    """A recording holds no answer to a request. ``differences`` says in what the nearest recorded one differs."""
+
+    fields = {"client": None, "url": None, "cassette": None, "differences": ()}
 
 
 class AbortError(asyncio.CancelledError):

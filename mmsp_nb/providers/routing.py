@@ -22,6 +22,7 @@ from mmsp_nb.providers.vendors import ALIASES, FAMILIES, VENDORS, Vendor
 
 __all__ = ["Route", "auth_headers", "family", "resolve"]
 
+_OURS = ("demo", "local")
 _AUTH_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-key"})
 
 
@@ -58,24 +59,33 @@ def resolve(
     client_type: str | None = None,
     default_headers: Mapping[str, str] | None = None,
     environ: Mapping[str, str] = os.environ,
+    *,
+    stand_in: str | None = None,
 ) -> Route:
     """Find the route of a model. Empty strings count as not given.
 
     RoutingError for a model id or client type that nobody knows; ApiKeyRequiredError for a missing key, and
     for a ``base_url`` without a key of its own (the environment's must not be sent there);
     UnsupportedParameterError for ``default_headers`` that are no headers.
-    The ids ``demo``, ``demo:...`` and ``local`` lead to servers of this package on loopback.
+    The ids ``demo``, ``demo:...``, ``local`` and ``fake:...`` lead to servers of this package on loopback.
+    ``stand_in`` is for when nothing will be sent: it takes the place of a missing key, and no server is started.
     """
     if not isinstance(model, str) or not model.strip():
         raise RoutingError(f"model must be a model id such as 'gpt-5.5', not {model!r}", model=None)
     named = client_type or environ.get("CLIENT_TYPE") or ""
     headers = _checked(default_headers or {})
-    if not (api_key or base_url) and (model in ("demo", "local") or model.startswith("demo:")):
-        return _local(model, named, headers)
+    if not (api_key or base_url) and (model in _OURS or model.startswith(("demo:", "fake:"))):
+        return _local(model, named, headers, stand_in)
     vendor = _vendor(model, named)
     if vendor.rules.get("embedding") and "embedding" in model.lower():
         vendor = replace(vendor, dialect="embeddings")
-    key, endpoint = _credentials(vendor, api_key, base_url, headers, environ)
+    try:
+        key, endpoint = _credentials(vendor, api_key, base_url, headers, environ)
+    except ApiKeyRequiredError:
+        if stand_in is None or api_key:
+            raise
+        endpoint = (base_url or environ.get(vendor.base_url_env) or vendor.default_base_url).strip()
+        key = f"{stand_in},{stand_in}" if endpoint.lower().startswith("bedrock://") else stand_in
     vendor, endpoint = _special(vendor, model, key, endpoint, explicit=bool(base_url))
     return Route(vendor, model, endpoint.rstrip("/"), key, bool(named), headers)
 
@@ -103,10 +113,12 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
-def _local(model: str, named: str, headers: dict[str, str]) -> Route:
+def _local(model: str, named: str, headers: dict[str, str], stand_in: str | None) -> Route:
     from mmsp_nb import local  # starts a server, so it is imported when it is needed
 
     vendor = _vendor(model, named or "openai-chat")
+    if stand_in is not None:
+        return Route(vendor, model, "http://127.0.0.1/v1", stand_in, True, headers)
     endpoint = local.endpoint(model, vendor.name)
     # the id as it was given, which leads here again; the servers of this package take any
     return Route(vendor, model, endpoint.base_url.rstrip("/"), endpoint.api_key, True, headers)

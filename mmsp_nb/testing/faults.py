@@ -21,7 +21,7 @@ from mmsp_nb.testing.reply import Reply
 from mmsp_nb.testing.sse import Frame, Style, encode
 from mmsp_nb.testing.wire import mmsp
 
-__all__ = ["FAULTS", "Fault", "answer", "dialect_of", "reply"]
+__all__ = ["FAULTS", "Fault", "answer", "check", "dialect_of", "reply"]
 
 PREFIX = "fake:"
 
@@ -50,16 +50,30 @@ def fault(name: str, summary: str, number: int | None = None) -> Callable[[Calla
 
 
 def reply(name: str, dialect: str = "chat") -> Reply:
-    """The reply of the fault ``name`` in ``dialect``. ValueError for an unknown name, with the nearest one."""
+    """The reply of the fault, or canonical answer, ``name`` in ``dialect``. ValueError names the nearest one."""
     wanted = name.removeprefix(PREFIX)
+    if wanted in streams.NAMES and wanted not in FAULTS:
+        return streams.reply(wanted, dialect)
+    fault, number = _found(wanted, name)
+    return fault.make(dialect, number)
+
+
+def check(name: str) -> None:
+    """ValueError when ``name`` is neither a fault nor one of the canonical answers of `streams`."""
+    wanted = name.removeprefix(PREFIX)
+    if wanted not in streams.NAMES:
+        _found(wanted, name)
+
+
+def _found(wanted: str, name: str) -> tuple[Fault, int]:
     found, number = FAULTS.get(wanted), None
     if found is None and (match := re.fullmatch(r"(.+)-(\d+)", wanted)):
         found, number = FAULTS.get(match[1]), int(match[2])
     if found is None or (number is not None and found.number is None):
-        near = difflib.get_close_matches(wanted, FAULTS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FAULTS)}"
+        near = difflib.get_close_matches(wanted, [*FAULTS, *streams.NAMES], 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join([*FAULTS, *streams.NAMES])}"
         raise ValueError(f"no fault {name!r}; {hint}")
-    return found.make(dialect, found.number or 0 if number is None else number)
+    return found, found.number or 0 if number is None else number
 
 
 def answer(request: RecordedRequest) -> Reply:

@@ -1,185 +1,336 @@
-"""Recordings of real exchanges: piece by piece, with their rhythm, without keys.
+"""Recordings of real exchanges: piece by piece, with their rhythm, without keys; and their replay.
 
 ::
 
-    client = AutoLLMClient("gpt-5.5", transport=Transport(handler=record("tides.jsonl")))
-    client = AutoLLMClient("gpt-5.5", "any key", transport=Transport(handler=replay("tides.jsonl")))
+    chat = Conversation(cassette="tides.jsonl")                      # recorded the first time, replayed ever after
+    with Cassette("tides.jsonl", "none").everywhere(): ...           # all clients of this process
+    Transport(handler=replay("tides.jsonl"))                         # one transport
 
-A recording is a text file of JSON lines: for each exchange a ``request``, a ``response``, its pieces
-(``t`` = seconds since the request) and an ``end``. Only headers known to be harmless are written, and
-the request's key is masked wherever a server repeats it.
+A `Cassette` stands where the network would be, so it serves every provider, tools and several turns, images and
+model lists. An exchange is written when it ends, in one go: exchanges at the same time do not mix, and no part of a
+key escapes because it came in pieces. What the file looks like is in `mmsp_nb.transport.tape`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
+import os
+import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
-from mmsp_nb.protocol.errors import TransportError
+from mmsp_nb.protocol.errors import CassetteMissError, TransportError
+from mmsp_nb.protocol.suggestions import did_you_mean
+from mmsp_nb.transport import tape as tapes
 from mmsp_nb.transport.clients import httpx_handler
 from mmsp_nb.transport.failures import REQUEST_ID_HEADERS
-from mmsp_nb.transport.wire import Handler, Reply, Timeouts, WireRequest, public_url
+from mmsp_nb.transport.redaction import Redactor
+from mmsp_nb.transport.tape import Exchange, Tape, described, differences, identity
+from mmsp_nb.transport.wire import KEYLESS, Handler, Reply, Timeouts, WireRequest
 
-__all__ = ["record", "replay"]
+__all__ = ["MODES", "Cassette", "current", "open_cassette", "record", "replay", "through", "use"]
+
+MODES = {
+    "none": "only what is recorded; anything else is an error",
+    "once": "record everything if the file is not there, else as none",
+    "new": "replay what is recorded, record what is not",
+    "all": "record everything anew; the file is replaced",
+}
 
 _KEPT_HEADERS = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry", *REQUEST_ID_HEADERS})
-_SECRET_QUERY = frozenset({"key", "api_key", "api-key", "access_token", "token"})
+_TOKEN = b'{"access_token": "replayed", "expires_in": 3600}'
+_SHOWN_DIFFERENCES = 3
 
 
-def record(path: str | Path, handler: Handler | None = None) -> Handler:
-    """A handler that answers by ``handler`` (default: the network) and appends every exchange to ``path``."""
-    inner = handler or httpx_handler(Timeouts())
-    file = Path(path)
+class Cassette:
+    """A recording, and what is done with it. It is a `Handler`: give it to a `Transport`, or to a `Conversation`.
 
-    @asynccontextmanager
-    async def handle(request: WireRequest) -> AsyncIterator[Reply]:
-        secrets = [secret.encode() for secret in request.headers.secrets()]
-        started = time.monotonic()
-        lines: list[dict[str, Any]] = [{"request": _described(request)}]
-        end = "left"
-
-        async def pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-            nonlocal end
-            try:
-                async for piece in body:
-                    lines.append({"t": round(time.monotonic() - started, 4), **_packed(_masked(piece, secrets))})
-                    yield piece
-                end = "end"
-            except (httpx.HTTPError, OSError):
-                end = "broken"
-                raise
-
-        async with inner(request) as (status, headers, body):
-            kept = {name.lower(): value for name, value in headers.items() if name.lower() in _KEPT_HEADERS}
-            lines.append({"response": {"status": status, "headers": kept}})
-            try:
-                yield status, headers, pieces(body)
-            finally:
-                lines.append({"end": end})
-                # in one go, so that exchanges at the same time do not mix
-                text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-                with file.open("a", encoding="utf-8") as out:
-                    out.write(text)
-
-    return handle
-
-
-def replay(path: str | Path, *, speed: float | None = None) -> Handler:
-    """A handler that answers from a recording, and fails on any request that is not in it.
-
-    Requests are told apart by method, path and body (``created_at`` does not count). Those recorded
-    several times are answered in the order of the recording; the last answer stays.
+    Requests are told apart by method, path and body. Those recorded several times are answered in the order of the
+    recording, and after the last one from the first on, so that a notebook can be run again.
 
     Args:
-        speed: 1.0 keeps the recorded rhythm, 2.0 is twice as fast; None does not wait at all.
+        path: the file. Its folder is made when something is recorded.
+        mode: one of `MODES`; default is ``MMSP_CASSETTE_MODE``, else ``once``.
+        speed: 1.0 replays with the recorded rhythm, 2.0 twice as fast; None (default) does not wait at all.
+        handler: who answers what is recorded; default is the network.
 
     Raises:
-        TransportError: at a request, when there is no recording of it.
-        ValueError, OSError: at once, when ``path`` is no recording.
+        FileNotFoundError: there is nothing to replay.
+        ValueError: the file is no recording, or is damaged; or there is no such mode.
     """
-    exchanges: dict[str, deque[_Exchange]] = defaultdict(deque)
-    for exchange in _read(Path(path)):
-        exchanges[_identity(exchange.request)].append(exchange)
+
+    def __init__(
+        self, path: str | Path, mode: str | None = None, *, speed: float | None = None, handler: Handler | None = None
+    ) -> None:
+        mode = mode or os.environ.get("MMSP_CASSETTE_MODE", "").strip().lower() or "once"
+        if mode not in MODES:
+            raise ValueError(f"there is no cassette mode {mode!r}{did_you_mean(mode, MODES)}: {', '.join(MODES)}")
+        if speed is not None and not speed > 0:
+            raise ValueError(f"the speed of a replay must be above 0, not {speed!r}")
+        self.path, self.mode, self.speed = Path(path), mode, speed
+        self.recorded = 0
+        """Exchanges written so far."""
+        self._inner = handler
+        self._lock = threading.Lock()
+        exists = self.path.exists()
+        if mode == "none" and not exists:
+            raise FileNotFoundError(f"there is no recording {str(path)!r}: make one with %mmsp record {path}")
+        self._tape = tapes.read(self.path) if exists and mode != "all" else Tape()
+        self._begun = exists and mode != "all"
+        self._used: Counter[int] = Counter()
+        self._places: dict[str, list[int]] = defaultdict(list)
+        for number, exchange in enumerate(self._tape.exchanges):
+            self._places[identity(exchange.request)].append(number)
+        self.replays = mode == "none" or (mode in ("once", "new") and exists)
+        """Whether requests are answered from the file. Then no client needs a key."""
+        self.records = mode in ("new", "all") or (mode == "once" and not exists)
+        """Whether requests that are not in the file go out and are recorded."""
+
+    def __repr__(self) -> str:
+        return f"Cassette({str(self.path)!r}, {self.mode!r})"
+
+    def __len__(self) -> int:
+        return len(self._tape.exchanges) + self.recorded
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def unused(self) -> list[str]:
+        """A line for each recorded exchange that was not asked for."""
+        return [str(exchange) for number, exchange in enumerate(self._tape.exchanges) if not self._used[number]]
+
+    @property
+    def choice(self) -> tuple[str, str | None] | None:
+        """Model and client type that were chosen when this was recorded and nobody named any."""
+        return None if self._tape.model is None else (self._tape.model, self._tape.client_type)
+
+    def remember_choice(self, model: str, client_type: str | None) -> None:
+        """Note the model that was chosen, to be written at the head of the file. The first one counts."""
+        if self.records and self._tape.model is None:
+            self._tape.model, self._tape.client_type = model, client_type
+
+    @contextmanager
+    def everywhere(self) -> Iterator[Cassette]:
+        """Use it for every client of this process that has no transport of its own, while the block runs."""
+        before = use(self)
+        try:
+            yield self
+        finally:
+            use(before)
+
+    def __call__(self, request: WireRequest) -> AbstractAsyncContextManager[Reply]:
+        return self.handle(request, _with_key(self._inner or httpx_handler(Timeouts())))
 
     @asynccontextmanager
-    async def handle(request: WireRequest) -> AsyncIterator[Reply]:
-        described = _described(request)
-        found = exchanges.get(_identity(described))
-        if not found:
-            raise TransportError(
-                f"{path} holds no recording of {request.method} {described['url']} with this body; record it anew"
-            )
-        exchange = found.popleft() if len(found) > 1 else found[0]
-        yield exchange.status, exchange.headers, exchange.play(speed)
+    async def handle(self, request: WireRequest, inner: Handler) -> AsyncIterator[Reply]:
+        """Answer from the file, or by ``inner`` while recording."""
+        if _asks_for_token(request):
+            # tokens are secrets, and nobody needs one to replay
+            if self.records:
+                async with inner(request) as reply:
+                    yield reply
+            else:
+                yield 200, {"content-type": "application/json"}, _once(_TOKEN)
+            return
+        redactor = Redactor(request)
+        entry = described(request, redactor)
+        exchange = self._find(entry) if self.replays else None
+        if exchange is not None:
+            yield exchange.status, exchange.headers, self._play(exchange)
+        elif self.records:
+            async with inner(request) as reply:
+                status, headers, body = reply
+                writer = _Writer(entry, status, headers, body, redactor)
+                try:
+                    yield status, headers, writer.pieces()
+                finally:
+                    self._write(writer.exchange())
+        else:
+            raise self._miss(entry)
+
+    def _find(self, entry: dict[str, Any]) -> Exchange | None:
+        with self._lock:
+            places = self._places.get(identity(entry), [])
+            if not places:
+                return None
+            same_url = [n for n in places if self._tape.exchanges[n].request["url"] == entry["url"]]
+            places = same_url or places
+            number = min(places, key=lambda n: self._used[n])
+            self._used[number] += 1
+            return self._tape.exchanges[number]
+
+    async def _play(self, exchange: Exchange) -> AsyncIterator[bytes]:
+        started = time.monotonic()
+        for moment, piece in exchange.pieces:
+            if self.speed:
+                await asyncio.sleep(max(0.0, started + moment / self.speed - time.monotonic()))
+            yield piece
+        if exchange.end != "end":
+            raise httpx.ReadError("the recording ends here" if exchange.end == "left" else "the connection broke here")
+
+    def _write(self, exchange: Exchange) -> None:
+        with self._lock:
+            header = None
+            if not (self._begun and self.path.exists()):
+                chosen = {"model": self._tape.model, "client_type": self._tape.client_type}
+                header = {"mmsp_cassette": tapes.VERSION, **{name: value for name, value in chosen.items() if value}}
+            tapes.write_exchange(self.path, exchange, header)
+            self._begun = True
+            self.recorded += 1
+
+    def _miss(self, entry: dict[str, Any]) -> CassetteMissError:
+        """The error for a request without an answer: it names the nearest one that was recorded, and the difference."""
+        found: list[tuple[int, int, Exchange, list[str]]] = []
+        for number, exchange in enumerate(self._tape.exchanges):
+            same_path = identity({**exchange.request, "body": 0}) == identity({**entry, "body": 0})
+            if same_path and exchange.request.get("body") is not None:
+                differing = list(differences(exchange.request["body"], entry.get("body")))
+                found.append((len(differing), number, exchange, differing))
+        what = f"{self.path} holds no answer to this request ({tapes.title(entry)})"
+        differing = []
+        if found:
+            _, number, exchange, differing = min(found, key=lambda one: one[:2])
+            shown = "; ".join(differing[:_SHOWN_DIFFERENCES])
+            more = len(differing) - _SHOWN_DIFFERENCES
+            what += f". The nearest is number {number + 1}, with another {shown}" + (f"; {more} more" * (more > 0))
+        else:
+            what += f", of its {len(self._tape.exchanges)} recorded ones none is for this address"
+        return CassetteMissError(
+            f"{what}. Record it anew: %mmsp record {self.path}",
+            url=entry["url"],
+            cassette=str(self.path),
+            differences=tuple(differing),
+        )
+
+
+class _Writer:
+    """An exchange while it is being recorded."""
+
+    def __init__(
+        self,
+        entry: dict[str, Any],
+        status: int,
+        headers: Mapping[str, str],
+        body: AsyncIterator[bytes],
+        redactor: Redactor,
+    ) -> None:
+        kept = {name.lower(): redactor.text(value) for name, value in headers.items() if name.lower() in _KEPT_HEADERS}
+        self._exchange = Exchange(entry, status, kept)
+        self._body, self._redactor, self._started = body, redactor, time.monotonic()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        exchange = self._exchange
+        try:
+            async for piece in self._body:
+                exchange.pieces.append((round(time.monotonic() - self._started, 4), piece))
+                yield piece
+            exchange.end = "end"
+        except (httpx.HTTPError, OSError):
+            exchange.end = "broken"
+            raise
+
+    def exchange(self) -> Exchange:
+        """What is to be written."""
+        times = [moment for moment, _ in self._exchange.pieces]
+        clean = self._redactor.pieces([piece for _, piece in self._exchange.pieces])
+        self._exchange.pieces = [(moment, piece) for moment, piece in zip(times, clean, strict=True) if piece]
+        return self._exchange
+
+
+def record(path: str | Path, handler: Handler | None = None) -> Cassette:
+    """A handler that answers by ``handler`` (default: the network) and records every exchange; replaces ``path``."""
+    return Cassette(path, "all", handler=handler)
+
+
+def replay(path: str | Path, *, speed: float | None = None) -> Cassette:
+    """A handler that answers from a recording, and fails on any request that is not in it. See `Cassette`."""
+    return Cassette(path, "none", speed=speed)
+
+
+# the cassette of the process
+
+_installed: Cassette | None = None
+_opened: dict[tuple[str, str], tuple[Cassette, object]] = {}
+
+
+def use(cassette: Cassette | None) -> Cassette | None:
+    """Use ``cassette`` for every client without a transport of its own, None for no more; returns the one before."""
+    global _installed
+    before, _installed = _installed, cassette
+    return before
+
+
+def current() -> Cassette | None:
+    """The cassette in use: by `use`, else the file that ``MMSP_CASSETTE`` names.
+
+    Raises TransportError when that one cannot be used.
+    """
+    if _installed is not None:
+        return _installed
+    path = os.environ.get("MMSP_CASSETTE", "").strip()
+    try:
+        return open_cassette(path) if path else None
+    except (OSError, ValueError) as error:
+        raise TransportError(f"MMSP_CASSETTE: {error}") from None
+
+
+def open_cassette(path: str | Path | Cassette, mode: str | None = None) -> Cassette:
+    """The cassette at ``path``: always the same object, so that several conversations share a file.
+
+    A file that something else has changed is read anew.
+    """
+    if isinstance(path, Cassette):
+        return path
+    mode = mode or os.environ.get("MMSP_CASSETTE_MODE", "").strip().lower() or "once"
+    place = (str(Path(path).absolute()), mode)
+    found, state = _opened.get(place, (None, None))
+    if found is None or not (found.records or state == _state(found.path)):
+        found = Cassette(path, mode)
+        _opened[place] = found, _state(found.path)
+    return found
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def through(inner: Handler) -> Handler:
+    """A handler that goes by the cassette in use at each request, and without one by ``inner``."""
+
+    def handle(request: WireRequest) -> AbstractAsyncContextManager[Reply]:
+        cassette = current()
+        return _online(request, inner) if cassette is None else cassette.handle(request, _with_key(inner))
 
     return handle
 
 
-@dataclass
-class _Exchange:
-    request: dict[str, Any]
-    status: int = 0
-    headers: dict[str, str] = field(default_factory=dict)
-    pieces: list[tuple[float, bytes]] = field(default_factory=list)
-    end: str = "left"
-
-    async def play(self, speed: float | None) -> AsyncIterator[bytes]:
-        started = time.monotonic()
-        for moment, piece in self.pieces:
-            if speed:
-                await asyncio.sleep(max(0.0, started + moment / speed - time.monotonic()))
-            yield piece
-        if self.end != "end":
-            raise httpx.ReadError("the recording ends here" if self.end == "left" else "the connection broke here")
+def _with_key(inner: Handler) -> Handler:
+    return lambda request: _online(request, inner)
 
 
-def _read(path: Path) -> Iterator[_Exchange]:
-    exchange: _Exchange | None = None
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                entry = json.loads(line)
-                if "request" in entry:
-                    exchange = _Exchange(entry["request"])
-                    continue
-                assert exchange is not None
-                if "response" in entry:
-                    exchange.status, exchange.headers = entry["response"]["status"], entry["response"]["headers"]
-                elif "end" in entry:
-                    exchange.end = entry["end"]
-                    yield exchange
-                else:
-                    exchange.pieces.append((float(entry["t"]), _unpacked(entry)))
-            except (ValueError, KeyError, TypeError, AssertionError):
-                raise ValueError(f"{path}, line {number}: this is no recording") from None
+def _online(request: WireRequest, inner: Handler) -> AbstractAsyncContextManager[Reply]:
+    if any(KEYLESS in value for value in request.headers.values()):
+        raise TransportError(
+            "this client was made while a recording was replayed, without a key, so it cannot send anything: make it "
+            "again, with a key"
+        )
+    return inner(request)
 
 
-def _described(request: WireRequest) -> dict[str, Any]:
-    url = urlsplit(request.url)
-    query = sorted((key, value) for key, value in parse_qsl(url.query) if key.lower() not in _SECRET_QUERY)
-    try:
-        body = json.loads(request.content) if request.content else None
-    except ValueError:
-        body = _packed(request.content)
-    return {"method": request.method, "url": public_url(request.url), "query": query, "body": body}
+def _asks_for_token(request: WireRequest) -> bool:
+    return request.method == "POST" and b"assertion=" in request.content and b"grant_type=" in request.content
 
 
-def _identity(described: dict[str, Any]) -> str:
-    path = urlsplit(described["url"]).path
-    return json.dumps(
-        [described["method"], path, described["query"], _timeless(described["body"])], sort_keys=True, default=list
-    )
-
-
-def _timeless(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _timeless(inner) for key, inner in value.items() if key != "created_at"}
-    return [_timeless(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _masked(piece: bytes, secrets: list[bytes]) -> bytes:
-    for secret in secrets:
-        piece = piece.replace(secret, b"***")
-    return piece
-
-
-def _packed(piece: bytes) -> dict[str, str]:
-    try:
-        return {"text": piece.decode("utf-8")}
-    except UnicodeDecodeError:  # a character is cut, or it is no text
-        return {"base64": base64.b64encode(piece).decode("ascii")}
-
-
-def _unpacked(entry: dict[str, str]) -> bytes:
-    return entry["text"].encode() if "text" in entry else base64.b64decode(entry["base64"])
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data

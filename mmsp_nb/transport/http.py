@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from mmsp_nb.protocol.errors import ConnectionFailedError, TransportError
+from mmsp_nb.transport.cassette import Cassette, current, through
 from mmsp_nb.transport.clients import httpx_handler
 from mmsp_nb.transport.failures import ErrorParser, Subject, error_details, is_disconnect, is_permanent
 from mmsp_nb.transport.interrupt import Interrupt
@@ -43,7 +44,8 @@ class Transport:
     """Sends requests. Holds no connections: those belong to the running event loop.
 
     Args:
-        handler: who gets the bytes; the default is HTTP/1.1 by httpx.
+        handler: who gets the bytes, for instance a `Cassette`; the default is HTTP/1.1 by httpx, or the cassette
+            that is in use for the whole process.
         timeout: the longest silence in seconds (default 600), or all limits as `Timeouts`.
         retries: further tries after a failure (default 2), or a whole `RetryPolicy`.
         max_event: limit of one event, or of a whole JSON answer, in bytes (default 64 MB).
@@ -67,8 +69,14 @@ class Transport:
         self.policy = retries if isinstance(retries, RetryPolicy) else RetryPolicy(retries)
         self.max_event = max_event
         self.custom_handler = handler
-        self._handler = handler or httpx_handler(self.timeouts)
+        self._handler = handler or through(httpx_handler(self.timeouts))
         self._sleep, self._clock, self._jitter = sleep, clock, jitter
+
+    @property
+    def cassette(self) -> Cassette | None:
+        """The recording that answers or records what is sent now, if there is one."""
+        handler = self.custom_handler
+        return current() if handler is None else handler if isinstance(handler, Cassette) else None
 
     async def send(
         self,
@@ -133,6 +141,9 @@ class Transport:
             delay = self.policy.delay(counted, wish, self._jitter())
             counted += 1
             log.info("%s; trying again in %.1f s", error, delay)
+            cassette = self.cassette
+            if cassette is not None and cassette.replays and not cassette.speed:
+                continue  # what was waited for then is in the recording
             with interrupt:
                 await self._sleep(delay)
 

@@ -12,7 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from mmsp_nb.protocol.errors import InvalidMessageError, TransportError, preview
+from mmsp_nb.protocol.errors import CassetteMissError, InvalidMessageError, TransportError, preview
+from mmsp_nb.transport.cassette import through
 from mmsp_nb.transport.clients import httpx_handler
 from mmsp_nb.transport.interrupt import Interrupt
 from mmsp_nb.transport.wire import Handler, Headers, Timeouts, WireRequest, public_url
@@ -57,7 +58,7 @@ class ImageFetcher:
         timeout: float = TOTAL_TIMEOUT,
         cache: int = MAX_CACHE,
     ) -> None:
-        self._handler = handler or httpx_handler(_TIMEOUTS)
+        self._handler = handler or through(httpx_handler(_TIMEOUTS))
         self._limit = limit
         self._timeout = timeout
         self._cache_size = cache
@@ -111,6 +112,9 @@ class ImageFetcher:
         try:
             async with gate, asyncio.timeout(self._timeout):
                 return await self._get(url)
+        except CassetteMissError as error:
+            error.client = client  # type: ignore[attr-defined]
+            raise
         except TimeoutError:
             reason = f"it took more than {self._timeout:g} s"
         except _NoImageError as error:

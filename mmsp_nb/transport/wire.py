@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-__all__ = ["Handler", "Headers", "Reply", "Timeouts", "WireRequest", "is_loopback", "public_url"]
+__all__ = ["KEYLESS", "Handler", "Headers", "Reply", "Timeouts", "WireRequest", "is_loopback", "public_url"]
+
+KEYLESS = "replayed-without-a-key"
+"""Stands for the key of a client that is made while a recording is replayed. It is never sent."""
 
 _PUBLIC_HEADERS = frozenset({"accept", "accept-encoding", "connection", "content-type", "user-agent"})
 """Headers whose values may be shown. Any other may hold a key."""

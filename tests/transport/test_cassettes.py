@@ -5,10 +5,11 @@ import time
 import pytest
 from exchange import read
 
-from mmsp_nb.protocol.errors import ConnectionCutError, HTTPStatusError, TransportError
+from mmsp_nb.protocol.errors import CassetteMissError, ConnectionCutError, HTTPStatusError
 from mmsp_nb.testing import Frame, Gate, Reply
-from mmsp_nb.transport.cassette import record, replay
+from mmsp_nb.transport.cassette import Cassette, record, replay
 from mmsp_nb.transport.http import Transport
+from mmsp_nb.transport.tape import Exchange, write_exchange
 from mmsp_nb.transport.wire import WireRequest
 
 KEY = "sk-secret-0123456789"
@@ -74,7 +75,7 @@ async def test_requests_are_told_apart_by_what_they_ask(provider, file):
             ask(provider),
         )
     ]
-    assert [json.loads(events[0][1])["n"] for events in answers] == [1, 3, 0, 2, 2]
+    assert [json.loads(events[0][1])["n"] for events in answers] == [1, 3, 0, 2, 0]
 
 
 async def test_created_at_does_not_tell_requests_apart(provider, file):
@@ -87,9 +88,12 @@ async def test_created_at_does_not_tell_requests_apart(provider, file):
 async def test_an_unknown_request_fails_loudly(provider, file):
     provider.add(Reply.stream([Frame({"n": 1})]))
     await read(Transport(handler=record(file)), ask(provider))
-    with pytest.raises(TransportError, match=r"holds no recording of POST .*/v1/x") as caught:
+    with pytest.raises(
+        CassetteMissError, match=r"holds no answer .*POST /v1/x.* with another q: recorded 1, now 9"
+    ) as caught:
         await read(Transport(handler=replay(file)), ask(provider, b'{"q": 9}'))
     assert caught.value.client == "TestClient"
+    assert caught.value.differences == ("q: recorded 1, now 9",)
     assert len(provider.requests) == 1
 
 
@@ -112,14 +116,9 @@ async def test_a_recording_that_was_left_early_ends_as_a_cut(provider, file):
 
 
 async def test_the_rhythm_is_kept_on_demand(file):
-    lines = [
-        {"request": {"method": "POST", "url": "http://h/v1/x", "query": [], "body": {"q": 1}}},
-        {"response": {"status": 200, "headers": {}}},
-        {"t": 0.0, "text": "data: 1\n\n"},
-        {"t": 0.4, "text": "data: 2\n\n"},
-        {"end": "end"},
-    ]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    request = {"method": "POST", "url": "http://h/v1/x", "body": {"q": 1}}
+    exchange = Exchange(request, 200, {}, [(0.0, b"data: 1\n\n"), (0.4, b"data: 2\n\n")], "end")
+    write_exchange(file, exchange, {"mmsp_cassette": 1})
     request = WireRequest("POST", "http://other/v1/x", {}, b'{"q":1}')
     started = time.monotonic()
     assert len(await pieces(replay(file, speed=10), request)) == 2
@@ -139,13 +138,169 @@ async def test_exchanges_at_the_same_time_do_not_mix(provider, file):
         assert first == second
 
 
-@pytest.mark.parametrize("text", ["nonsense", '{"t": 1}\n', '{"request": {}}\n{"response": 3}\n', "[]\n"])
+@pytest.mark.parametrize("text", ["", "nonsense", '{"t": 1}\n', '{"mmsp_cassette": 1}\n{"request": {}}\n', "[]\n"])
 def test_a_file_that_is_no_recording_is_refused_at_once(file, text):
     file.write_text(text)
-    with pytest.raises(ValueError, match="this is no recording"):
+    with pytest.raises(ValueError, match=r"this is no recording|ends in the middle"):
         replay(file)
 
 
 def test_a_file_that_is_missing(file):
     with pytest.raises(FileNotFoundError):
         replay(file)
+
+
+# integrity
+
+
+async def recorded(provider, file):
+    provider.add(Reply.stream([Frame({"n": 1})]))
+    await read(Transport(handler=record(file)), ask(provider))
+    return file.read_text()
+
+
+async def test_a_changed_recording_is_refused(provider, file):
+    text = await recorded(provider, file)
+    file.write_text(text.replace('\\"n\\":1', '\\"n\\":2'))
+    with pytest.raises(ValueError, match="line 5: the checksum does not match"):
+        replay(file)
+
+
+async def test_half_a_recording_is_refused(provider, file):
+    text = await recorded(provider, file)
+    file.write_text(text[: text.rindex('{"end"')])
+    with pytest.raises(ValueError, match="ends in the middle"):
+        replay(file)
+
+
+async def test_other_line_ends_do_no_harm(provider, file):
+    file.write_bytes((await recorded(provider, file)).encode().replace(b"\n", b"\r\n"))
+    assert len(replay(file)) == 1
+
+
+async def test_a_newer_version_is_named(provider, file):
+    file.write_text((await recorded(provider, file)).replace('"mmsp_cassette": 1', '"mmsp_cassette": 9'))
+    with pytest.raises(ValueError, match="of version 9, and this mmsp_nb reads up to 1"):
+        replay(file)
+
+
+# modes
+
+
+async def numbers(cassette, provider, *bodies):
+    transport = Transport(handler=cassette)
+    return [json.loads((await read(transport, ask(provider, body)))[0][1])["n"] for body in bodies]
+
+
+async def test_once_records_the_first_time_and_replays_afterwards(provider, file):
+    provider.add(Reply.stream([Frame({"n": 1})]))
+    first = Cassette(file, "once")
+    assert (first.replays, first.records) == (False, True)
+    assert await numbers(first, provider, b"1") == [1]
+    second = Cassette(file, "once")
+    assert (second.replays, second.records) == (True, False)
+    assert await numbers(second, provider, b"1") == [1]
+    with pytest.raises(CassetteMissError):
+        await numbers(second, provider, b"2")
+    assert len(provider.requests) == 1
+
+
+async def test_new_replays_what_is_there_and_records_the_rest(provider, file):
+    provider.add(*[Reply.stream([Frame({"n": n})]) for n in (1, 2)])
+    assert await numbers(Cassette(file, "new"), provider, b"1") == [1]
+    assert await numbers(Cassette(file, "new"), provider, b"1", b"2") == [1, 2]
+    assert await numbers(Cassette(file, "none"), provider, b"2", b"1") == [2, 1]
+    assert len(provider.requests) == 2
+
+
+async def test_all_records_anew_but_keeps_the_file_until_something_came(provider, file):
+    provider.add(*[Reply.stream([Frame({"n": n})]) for n in (1, 2)])
+    await numbers(Cassette(file, "all"), provider, b"1")
+    again = Cassette(file, "all")
+    assert len(replay(file)) == 1
+    await numbers(again, provider, b"2")
+    assert len(replay(file)) == 1
+    assert await numbers(replay(file), provider, b"2") == [2]
+
+
+async def test_what_was_not_asked_for_is_listed(provider, file):
+    provider.add(*[Reply.stream([Frame({"n": n})]) for n in (1, 2)])
+    await numbers(record(file), provider, b'{"input": "first"}', b'{"input": "second"}')
+    cassette = replay(file)
+    await numbers(cassette, provider, b'{"input": "first"}')
+    assert cassette.unused == ["POST /v1/x 'second'"]
+
+
+def test_an_unknown_mode(file):
+    with pytest.raises(ValueError, match="no cassette mode 'non'; did you mean 'none'"):
+        Cassette(file, "non")
+
+
+def test_the_environment_names_the_mode(file, monkeypatch):
+    monkeypatch.setenv("MMSP_CASSETTE_MODE", "none")
+    with pytest.raises(FileNotFoundError, match="%mmsp record"):
+        Cassette(file)
+
+
+async def test_refusals_are_replayed_without_waiting(provider, file):
+    provider.add(Reply.json({"error": {"message": "slow down"}}, 429).with_status(429, retry_after="0"))
+    provider.add(Reply.stream([Frame({"n": 1})]))
+    await read(Transport(handler=record(file)), ask(provider))
+    text = file.read_text().replace('"retry-after": "0"', '"retry-after": "30"')
+    lines = [json.loads(line) for line in text.splitlines()]
+    exchange = Exchange(lines[1]["request"], 429, {"retry-after": "30"}, [], "end")
+    write_exchange(file, exchange, {"mmsp_cassette": 1})
+    write_exchange(file, Exchange(exchange.request, 200, {}, [(0, b"data: 1\n\n")], "end"), None)
+    started = time.monotonic()
+    assert await read(Transport(handler=replay(file)), ask(provider)) == [(None, b"1")]
+    assert time.monotonic() - started < 5
+
+
+# secrets
+
+
+async def test_secrets_are_taken_out_wherever_they_are(provider, file, monkeypatch):
+    monkeypatch.setenv("TIDES_API_KEY", "an-odd-value-of-a-key")
+    shaped = "sk-proj-abcdef0123456789ABCD"
+    halves = [f'data: {{"delta": "{shaped[:12]}"}}\n\n', f'data: {{"delta": "{shaped[12:]}, see?"}}\n\n']
+    said = [f'data: {{"delta": "key: {KEY[:9]}', f'{KEY[9:]}."}}\n\n', 'data: {"delta": "an-odd-value-of-a-key"}\n\n']
+    provider.add(Reply([part.encode() for part in (*halves, *said)]))
+    body = {
+        "input": f"use {shaped}",
+        "tool": {"password": "correct horse"},
+        "image": "https://h/a.png?sig=0123456789&w=1",
+    }
+    request = ask(provider, json.dumps(body).encode(), path="/v1/x?key=in-the-address-1")
+    await read(Transport(handler=record(file)), request)
+    text = file.read_text()
+    for secret in (
+        KEY,
+        KEY[:9],
+        shaped[3:12],
+        shaped[12:],
+        "an-odd-value",
+        "correct horse",
+        "0123456789",
+        "in-the-address-1",
+    ):
+        assert secret not in text
+    events = await read(Transport(handler=replay(file)), request)
+    assert [json.loads(data)["delta"] for _, data in events] == ["sk-proj-***", "***, see?", "key: ***.", "***"]
+
+
+async def test_pictures_and_signatures_are_no_keys(provider, file):
+    picture = "AAAA/eyJ" + "hbGciOiJIUzI1NiJ9" * 30
+    provider.add(Reply([f'data: {{"image": "{picture}"}}\n\n'.encode()]))
+    await read(Transport(handler=record(file)), ask(provider))
+    events = await read(Transport(handler=replay(file)), ask(provider))
+    assert json.loads(events[0][1])["image"] == picture
+
+
+async def test_long_strings_of_a_request_are_kept_as_a_hash(provider, file):
+    provider.add(Reply.stream([Frame({"n": 1})]))
+    picture = "data:image/png;base64," + "iVBORw0KGgo" * 500
+    await numbers(record(file), provider, json.dumps({"image": picture}).encode())
+    assert len(file.read_text()) < 1000
+    assert await numbers(replay(file), provider, json.dumps({"image": picture}).encode()) == [1]
+    with pytest.raises(CassetteMissError, match=r"image\.sha256"):
+        await numbers(replay(file), provider, json.dumps({"image": picture[:-1] + "x"}).encode())
