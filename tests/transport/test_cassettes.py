@@ -263,7 +263,7 @@ async def test_secrets_are_taken_out_wherever_they_are(provider, file, monkeypat
     monkeypatch.setenv("TIDES_API_KEY", "an-odd-value-of-a-key")
     shaped = "sk-proj-abcdef0123456789ABCD"
     halves = [f'data: {{"delta": "{shaped[:12]}"}}\n\n', f'data: {{"delta": "{shaped[12:]}, see?"}}\n\n']
-    said = [f'data: {{"delta": "key: {KEY[:9]}', f'{KEY[9:]}."}}\n\n', 'data: {"delta": "an-odd-value-of-a-key"}\n\n']
+    said = [f'data: {{"delta": "key: {KEY[:9]}', f'{KEY[9:]}, yes"}}\n\n', 'data: {"delta": "an-odd-value-of-a-key"}\n\n']
     provider.add(Reply([part.encode() for part in (*halves, *said)]))
     body = {
         "input": f"use {shaped}",
@@ -285,7 +285,7 @@ async def test_secrets_are_taken_out_wherever_they_are(provider, file, monkeypat
     ):
         assert secret not in text
     events = await read(Transport(handler=replay(file)), request)
-    assert [json.loads(data)["delta"] for _, data in events] == ["sk-proj-***", "***, see?", "key: ***.", "***"]
+    assert [json.loads(data)["delta"] for _, data in events] == ["sk-proj-***", "***, see?", "key: ***, yes", "***"]
 
 
 async def test_pictures_and_signatures_are_no_keys(provider, file):
