@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mmsp_nb import files, tracing
+from mmsp_nb.choosing import make_client
 from mmsp_nb.conversation import Conversation
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_message, copy_messages
@@ -103,10 +104,8 @@ def _made(head: Mapping[str, Any], tools: Any, client: Any, options: dict[str, A
         tools = ToolRegistry(*(tool for tool in registry if tool.name in names))
     model = head.get("model", "")
     if client is None:
-        from mmsp_nb.conversation import _make_client
-
         try:
-            client = _make_client(model, options)
+            client = make_client(model, options)
         except MMSPError as error:
             client = AbsentClient(model, head.get("client_type"), error)
     else:

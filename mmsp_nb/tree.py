@@ -153,8 +153,8 @@ class Tree:
             max_turns=self.max_turns,  # type: ignore[attr-defined]
             name=name or self.name,  # type: ignore[attr-defined]
         )
-        for kept in ("_transport", "why", "budget"):
-            setattr(fork, kept, getattr(self, kept))
+        for kept in ("_transport", "why", "budget", "policy", "max_calls", "max_cost"):
+            setattr(fork, kept, getattr(self, kept, None))
         fork.turns = [turn.copy() for turn in turns]
         fork._branches = {MAIN: fork.turns}
         fork._before = copy_messages(self._before)
