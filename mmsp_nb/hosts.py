@@ -12,13 +12,14 @@ import queue
 import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mmsp_nb import loop
 from mmsp_nb.protocol.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:  # a host can be registered without loading the tools
-    from mmsp_nb.tools import PreparedCall, ToolOutcome
+    from mmsp_nb.approval import PendingCall
+    from mmsp_nb.tools import PreparedCall, ToolOutcome, Verdict
 
 __all__ = ["Host", "PlainHost", "Stream", "arun", "cell", "current", "register", "run"]
 
@@ -47,7 +48,15 @@ class Host(Protocol):
 
 
 class PlainHost:
-    """Runs the stream on the background loop and waits for it; draws nothing."""
+    """Runs the stream on the background loop and waits for it; draws nothing.
+
+    Args:
+        approve: Who decides about calls that need a person's word: "terminal" asks there, if somebody sits at one,
+            "wait" ends the answer, None is nobody.
+    """
+
+    def __init__(self, approve: Literal["terminal", "wait"] | None = "terminal") -> None:
+        self._approve = approve
 
     def run(self, conversation: Any, stream: Stream) -> bool:
         """Wait for the end of the stream; synchronous tools run on this thread meanwhile.
@@ -57,22 +66,36 @@ class PlainHost:
         Raises:
             UnsupportedOperationError: on the background loop's own thread, which cannot wait for itself.
         """
+        from mmsp_nb import terminal
         from mmsp_nb.tools import run_calls
 
         if loop.is_current():
             raise UnsupportedOperationError(
                 "ask() would wait for itself here, inside an async tool: use `await ask_async(...)`", operation="ask"
             )
-        mailbox: queue.SimpleQueue[tuple[PreparedCall, Future[ToolOutcome]] | None] = queue.SimpleQueue()
+        mailbox: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+
+        async def there(work: Callable[[], Any]) -> Any:
+            """``work``, on the thread that waits."""
+            done: Future[Any] = Future()
+            mailbox.put((work, done))
+            return await asyncio.wrap_future(done)
 
         async def run_sync(call: PreparedCall) -> ToolOutcome:
-            outcome: Future[ToolOutcome] = Future()
-            mailbox.put((call, outcome))
-            return await asyncio.wrap_future(outcome)
+            outcome: ToolOutcome = await there(call.run)
+            return outcome
+
+        async def ask(calls: list[PendingCall]) -> list[Verdict | None]:
+            verdicts: list[Verdict | None] = await there(lambda: terminal.decide(calls))
+            return verdicts
+
+        approve: Any = self._approve
+        if approve == "terminal":
+            approve = ask if terminal.can_ask() else None
 
         async def consume() -> None:
             async with contextlib.aclosing(
-                stream(lambda calls, report: run_calls(calls, report, run_sync=run_sync))
+                stream(lambda calls, report: run_calls(calls, report, run_sync=run_sync), approve)
             ) as events:
                 async for _ in events:
                     pass
@@ -92,9 +115,9 @@ class PlainHost:
                     continue
                 if message is None:
                     break
-                call, outcome = message
-                if outcome.set_running_or_notify_cancel():
-                    outcome.set_result(call.run())
+                work, done = message
+                if done.set_running_or_notify_cancel():
+                    done.set_result(work())
         except BaseException:
             job.cancel()
             _wait(job)
@@ -103,11 +126,25 @@ class PlainHost:
         return False
 
     async def arun(self, conversation: Any, stream: Stream) -> bool:
-        """Consume the stream here; synchronous tools run on this thread, between two steps of its loop."""
-        async with contextlib.aclosing(stream(None)) as events:
+        """Consume the stream here; synchronous tools run on this thread, between two steps of its loop.
+
+        So does a question at a terminal, which holds up the loop until it is answered.
+        """
+        approve: Any = self._approve
+        if approve == "terminal":
+            from mmsp_nb import terminal
+
+            approve = _decide_here if terminal.can_ask() else None
+        async with contextlib.aclosing(stream(None, approve)) as events:
             async for _ in events:
                 pass
         return False
+
+
+async def _decide_here(calls: list[PendingCall]) -> list[Verdict | None]:
+    from mmsp_nb import terminal
+
+    return terminal.decide(calls)
 
 
 def _wait(job: Future[Any]) -> None:
