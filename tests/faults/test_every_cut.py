@@ -16,10 +16,12 @@ import pytest
 from clients import CLIENTS, TERSE, Event, events_of, make_client, plain, untimed, user, with_tools
 
 from mmsp_nb.agent import Agent
-from mmsp_nb.protocol.errors import (
-    IncompleteStreamError,
-    MMSPError,
-)
+from mmsp_nb.client import AutoLLMClient
+from mmsp_nb.protocol.errors import IncompleteStreamError, MMSPError
+from mmsp_nb.testing import Reply
+from mmsp_nb.testing.wire import embeddings
+from mmsp_nb.transport.http import Transport
+from mmsp_nb.transport.retry import RetryPolicy
 
 THOROUGH = bool(os.environ.get("MMSP_NB_EVERY_CUT"))
 """Every way of cutting at every byte; otherwise two of the three ways are tried at every fifth byte."""
@@ -125,3 +127,26 @@ async def test_a_stream_cut_at_any_byte_delivers_and_runs_nothing_wrong(client_t
     assert outcomes["ConnectionCutError"] > len(positions) * (0.6 if how == "end" else 0.9)
     with capsys.disabled() if THOROUGH else contextlib.nullcontext():
         print(f"\n{client_type}, {how}: {len(positions)} cuts: {dict(outcomes)}")
+
+
+@pytest.mark.parametrize("model", ["text-embedding-3-small", "gemini-embedding-2"])
+@ways
+async def test_embeddings_cut_at_any_byte_are_an_error(model, how, provider):
+    vectors = [[0.5, -1.25]]
+    google = model.startswith("gemini")
+    document = embeddings.gemini_batch(vectors) if google else embeddings.openai(vectors, encoding="float")
+    whole = Reply.json(document)
+    client = AutoLLMClient(
+        model, "k-test", provider.url("" if google else "/v1"), transport=Transport(retries=RetryPolicy(2, base=0.001))
+    )
+    provider.add(whole)
+    full = await events_of(client.streaming_response([user("Q")]))
+    assert full[-2]["content_items"][0]["embedding"] == vectors[0]
+    for at in range(1, len(whole.content)):
+        provider.add(whole.end(at) if how == "end" else whole.cut(at, how))
+        with pytest.raises(MMSPError) as caught:
+            await events_of(client.streaming_response_stateful(user("Q")))
+        assert type(caught.value).__name__ == ("ResponseFormatError" if how == "end" else "ConnectionCutError"), at
+        assert client.get_history() == []
+    provider.add(whole)
+    assert await events_of(client.streaming_response_stateful(user("Q"))) == full
