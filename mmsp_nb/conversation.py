@@ -411,7 +411,16 @@ class Conversation(Tree, Keeping):
             prices=choosing.prices(self.client),
             cell=question.cell,
             basis=self._basis(),
+            typed=question.typed,
+            asked={"tools": question.tools, "policy": question.policy},
         )
+        if question.prompt is None and last is not None and last.held:
+            question.held, turn.resumes = copy_item(last.held), True
+            if self._ends_unsent():  # there the calls are answered with "not run yet"
+                self.client.set_history(self.client.get_history()[:-1])
+            question.recorder = Recorder(turn, question.held)
+            self.turns.append(turn)
+            return question.recorder, None
         if question.prompt is not None:
             own = user_message(question.prompt, question.images)
         elif last is not None and last.pending is not None:
