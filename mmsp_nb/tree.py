@@ -150,7 +150,10 @@ class Tree:
             client=client,  # type: ignore[call-arg]
             tools=ToolRegistry(*self.tools, lookup=self.tools.lookup),
             config=copy_item(self.config),  # type: ignore[attr-defined]
+            policy=self.policy,  # type: ignore[attr-defined]
             max_turns=self.max_turns,  # type: ignore[attr-defined]
+            max_calls=self.max_calls,  # type: ignore[attr-defined]
+            max_cost=self.max_cost,  # type: ignore[attr-defined]
             name=name or self.name,  # type: ignore[attr-defined]
         )
         for kept in ("_transport", "why", "budget", "policy", "max_calls", "max_cost"):
