@@ -60,7 +60,7 @@ HEAD = """# Providers
 
 *This page is generated from the vendor table by `python scripts/provider_table.py`; a test compares them.*
 
-The model's id decides which client type is used; `client_type=` (in a cell `--client`) says it where an id does not tell.
+The model's id decides which client type is used; where an id does not tell, `client_type=` does (in a cell `--client`).
 Keys come from the environment and only go to the provider's own address, or to the one that the environment names.
 """
 
@@ -88,7 +88,8 @@ def page() -> str:
         + ", ".join(f"`{alias}` is `{name}`" for alias, name in ALIASES.items())
         + ". The address can "
         "be changed by the variable below it, or by `base_url=`.\n\n"
-        'Claude over Amazon Bedrock: `base_url="bedrock://<region>"` with the key `<access key id>,<secret access key>`. '
+        'Claude over Amazon Bedrock: `base_url="bedrock://<region>"` with the key '
+        "`<access key id>,<secret access key>`. "
         'Gemini over Vertex AI: `client_type="google-genai"` with a service account\'s JSON document as the key '
         "(needs `pip install 'mmsp-nb[vertex]'`).\n\n"
         "Without a key: `local` is a small real model, `demo` answers by rules, `fake:<fault>` plays what can go wrong "
@@ -99,8 +100,8 @@ def page() -> str:
     columns += ["temperature", "prompt caching", "fast mode", "embeddings", "model list"]
     parts.append(table(columns, (what(name, *row) for name, row in {**rows, **clouds}.items())))
     parts.append(
-        "*fetched*: the package fetches the picture and sends it inside of the request. A thinking level in brackets is "
-        "sent as the one before it. Whatever is refused is refused before anything is sent, with the name of the "
+        "*fetched*: the package fetches the picture and sends it inside of the request. A thinking level in brackets "
+        "is sent as the one before it. Whatever is refused is refused before anything is sent, with the name of the "
         "option.\n"
     )
     return "\n".join(parts)
