@@ -82,6 +82,20 @@ class Chats:
         except MMSPError as error:
             raise OptionError(str(error)) from None
 
+    def reconnect(self) -> None:
+        """Make the clients of all chats again, since what they reach has changed; models nobody named are chosen anew."""
+        from mmsp_nb.protocol.errors import MMSPError
+
+        for name, chat in list(self._chats.items()):
+            if not chat.turns and chat.why is not None and self._variable(name) is not chat:
+                del self._chats[name]
+                continue
+            kind = getattr(chat.client, "client_type", None)
+            try:
+                chat.switch(chat.model, **({} if kind is None else {"client_type": kind}))
+            except MMSPError:  # it says so when it is asked
+                pass
+
     def use(self, name: str) -> Conversation:
         """Make that chat, or the Conversation in the variable of that name, the current one."""
         found = self.find(name)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
+from . import recordings
 from .chats import Chats
 from .options import OPTIONS, SUBCOMMANDS, OptionError
 from .sanitize import single_line
@@ -26,7 +27,7 @@ def choice(model: str | None) -> tuple[str, str]:
     """The model that a new chat would use, and why."""
     if model:
         return model, "MMSPMagics.model is set"
-    from mmsp_nb.local import choose
+    from mmsp_nb.choosing import choose
 
     chosen = choose()
     return chosen.model, chosen.why
@@ -46,7 +47,7 @@ class Commands:
 
     def run(self, name: str, words: list[str]) -> Any:
         """Run one subcommand. OptionError for words it cannot use."""
-        takes = {"model": 1, "models": 9, "tools": 99, "new": 1, "use": 1}.get(name, 0)
+        takes = {"model": 1, "models": 9, "tools": 99, "new": 1, "use": 1, "record": 2, "replay": 2}.get(name, 0)
         if len(words) > takes:
             raise OptionError(f"%mmsp {name} cannot use {words[takes]!r}: {name} {SUBCOMMANDS[name]}")
         command: Callable[..., Any] = getattr(self, f"do_{name}")
@@ -171,6 +172,12 @@ class Commands:
             raise OptionError("%mmsp use needs the name of a chat; %mmsp chats lists them")
         chat = self._chats.use(name)
         return f"chat {name} with {chat.model}, {_count(len(chat.turns), 'turn')}"
+
+    def do_record(self, *words: str) -> str:
+        return recordings.record(self._chats, *words)
+
+    def do_replay(self, *words: str) -> str:
+        return recordings.replay(self._chats, *words)
 
     def do_help(self) -> str:
         lines = ["%%mmsp [options]", "the prompt, with {{expressions}}", "", "options"]

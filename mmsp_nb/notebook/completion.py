@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import SimpleCompletion, context_matcher
 
 from .options import OPTIONS, SUBCOMMANDS, THINKING
+from .recordings import candidates as candidates_of_recordings
 
 if TYPE_CHECKING:
     from .magics import MMSPMagics
@@ -43,6 +44,8 @@ def candidates(line: str, in_cell: bool, namespace: dict[str, Any], magics: MMSP
         return list(VENDORS)
     if before in ("--chat", "use"):
         return magics.chats.names()
+    if before in ("record", "replay") and not match["cell"]:
+        return candidates_of_recordings()
     if before == "tools":
         return ["add", "remove"]
     return list(SUBCOMMANDS) if not match["cell"] and not words else []

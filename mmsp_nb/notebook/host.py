@@ -11,6 +11,8 @@ from typing import Any
 
 from mmsp_nb import hosts, loop
 
+from .recordings import replaying
+
 __all__ = ["Cells", "NotebookHost", "connect_tools", "in_kernel", "is_live", "quiet"]
 
 quiet: ContextVar[bool] = ContextVar("mmsp_nb_quiet", default=False)
@@ -25,12 +27,12 @@ def in_kernel(shell: Any) -> bool:
 
 
 def is_live(setting: bool | None, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether somebody watches: ``setting`` if there is one, else ``MMSP_NB_LIVE``, else not under pytest (nbval)."""
+    """Whether somebody watches: ``setting``, else ``MMSP_NB_LIVE``, else not under pytest (nbval) nor in a replay."""
     environ = os.environ if environ is None else environ
     if setting is not None:
         return setting
     wanted = environ.get("MMSP_NB_LIVE", "").strip().lower()
-    return wanted not in _OFF if wanted else "PYTEST_CURRENT_TEST" not in environ
+    return wanted not in _OFF if wanted else "PYTEST_CURRENT_TEST" not in environ and not replaying()
 
 
 def connect_tools(shell: Any) -> None:

@@ -30,6 +30,8 @@ SUBCOMMANDS: dict[str, str] = {
     "new": "[NAME]: begin a new chat",
     "chats": "all chats",
     "use": "NAME: go on with another chat, or with a Conversation in that variable",
+    "record": "FILE [all | once | new]: record what is asked and answered; off ends it",
+    "replay": "FILE [SPEED]: answer from a recording, without a key; off ends it",
     "help": "this page",
 }
 
@@ -159,7 +161,7 @@ def parse_line(line: str) -> tuple[str, Options | list[str]]:
     if command.startswith("-"):
         raise OptionError("options come after ask: %mmsp ask [options] PROMPT")
     if command not in SUBCOMMANDS:
-        near = did_you_mean(command, SUBCOMMANDS)
+        near = "" if len(rest.split()) > 1 else did_you_mean(command, SUBCOMMANDS)  # several words are a question
         hint = near or f"; to ask something, write %mmsp ask {shorten_words(line)}"
         raise OptionError(f"there is no %mmsp {command}{hint}")
     if command == "ask":
