@@ -17,7 +17,7 @@ HEAVY = ("IPython", "ipykernel", "ipywidgets", "anywidget", "traitlets", "httpx"
 
 
 def fresh(code: str) -> str:
-    """What ``code`` prints in a new interpreter, in which coverage is not measured: that loads modules, and takes time."""
+    """What ``code`` prints in a new interpreter, without measuring coverage: that would load modules and take time."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=env).stdout
