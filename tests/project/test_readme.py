@@ -55,6 +55,12 @@ def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_the_index_of_pages_lists_every_page() -> None:
+    index = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    pages = {page.name for page in PAGES[1:]} - {"getting-started.md"}
+    assert {page for page in pages if f"({page})" not in index} == set()
+
+
 def test_every_make_target_that_a_page_names_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     named = {name for page in PAGES for name in re.findall(r"`?make ([a-z-]+)`", page.read_text(encoding="utf-8"))}
