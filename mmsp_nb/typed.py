@@ -14,6 +14,7 @@ from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.tools import Tool, ToolRegistry
 from mmsp_nb.tools.portable import portable, without_nulls
 from mmsp_nb.tools.schema import inline_refs, tidy
+from mmsp_nb.tools.typeddicts import modern
 
 __all__ = ["TypedAnswer", "TypedAnswerError"]
 
@@ -61,7 +62,7 @@ class TypedAnswer:
         self.type = type
         self.name = getattr(type, "__name__", None) or str(type)
         try:
-            self._adapter = pydantic.TypeAdapter(type)
+            self._adapter = pydantic.TypeAdapter(modern(type))
             schema = tidy(self._adapter.json_schema())
         except Exception as error:  # pydantic raises several kinds, and so may a type's own hooks
             reason = str(error).partition("\n")[0]
@@ -254,11 +255,11 @@ class TypedAnswer:
                 hints = get_type_hints(self.type, include_extras=True)
             except Exception:
                 hints = {}
-        return {name: pydantic.TypeAdapter(hint) for name, hint in hints.items()}
+        return {name: pydantic.TypeAdapter(modern(hint)) for name, hint in hints.items()}
 
     def _item_adapter(self) -> pydantic.TypeAdapter[Any] | None:
         inner = get_args(self.type)
-        return pydantic.TypeAdapter(inner[0]) if len(inner) == 1 else None
+        return pydantic.TypeAdapter(modern(inner[0])) if len(inner) == 1 else None
 
     def __repr__(self) -> str:
         state = "reached" if self.reached else "not there"

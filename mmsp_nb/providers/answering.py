@@ -17,6 +17,8 @@ _PROBE: list[UniMessage] = [{"role": "user", "content_items": [{"type": "text.do
 
 def takes_schema(vendor: Vendor, model: str, response_format: Mapping[str, Any]) -> bool:
     """Whether the wire has a mode of its own for ``response_format``."""
+    if vendor.rule("schema_mode", model, True) is False:
+        return False
     return _builds(vendor, model, {"response_format": dict(response_format)})
 
 

@@ -223,6 +223,7 @@ _DEEPSEEK_RESPONSES = _RESPONSES | {
     "summary": "always",
     "tool_choice": _AUTO_NONE,
     "fast_mode": None,
+    "schema_mode": False,  # only JSON of any form can be asked for
     "text_models": re.compile(r"deepseek-v4-(flash|pro)(-\d{4})?"),
     "reasoning": "content",
 }
@@ -254,6 +255,7 @@ _ZAI_CHAT = _PLAIN_CHAT | {
     "body": {"tool_stream": True},
     "max_tokens": "max_tokens",
     "tool_choice": _AUTO,
+    "schema_mode": False,
     "fast_mode": None,
     "thinking": _ZAI_THINKING,
     "images": ByModel(((("glm-5.3-flash",), True),), False, fold=True),

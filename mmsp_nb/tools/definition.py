@@ -23,6 +23,7 @@ from mmsp_nb.tools.hints import (
     runs_on_loop,
 )
 from mmsp_nb.tools.schema import NAME, legal_name, short_type, tidy
+from mmsp_nb.tools.typeddicts import modern
 
 __all__ = ["Options", "Parameter", "Tool"]
 
@@ -287,7 +288,7 @@ def _note(annotation: Any) -> str:
 
 def _adapter(annotation: Any, parameter: str, tool: str) -> pydantic.TypeAdapter[Any]:
     try:
-        return pydantic.TypeAdapter(annotation)
+        return pydantic.TypeAdapter(modern(annotation))
     except Exception as error:  # pydantic raises several kinds, and so may a type's own hooks
         raise _undescribable(annotation, parameter, tool) from error
 
