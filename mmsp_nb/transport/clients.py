@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from mmsp_nb._version import __version__
-from mmsp_nb.protocol.errors import ConnectionFailedError
+from mmsp_nb.protocol.errors import ConnectionFailedError, TransportError
 from mmsp_nb.transport.wire import Handler, Reply, Timeouts, WireRequest, is_loopback
 
 __all__ = ["close_clients", "http_client", "httpx_handler"]
@@ -128,8 +129,13 @@ def httpx_handler(timeouts: Timeouts) -> Handler:
 
     @asynccontextmanager
     async def handle(request: WireRequest) -> AsyncIterator[Reply]:
-        client = await http_client(request.url)
         loopback = is_loopback(request.url)
+        if not loopback and os.environ.get("MMSP_REQUESTS", "").strip().lower() == "loopback":
+            raise TransportError(
+                f"a request to {urlsplit(request.url).hostname} was refused: with MMSP_REQUESTS=loopback, as in tests, "
+                "nothing leaves this machine. Replay a recording, or allow it with --mmsp-allow-requests"
+            )
+        client = await http_client(request.url)
         headers = {**request.headers, "Connection": "close"} if loopback else request.headers
         response = await client.send(
             client.build_request(
