@@ -1,9 +1,8 @@
 """What the live output of one answer costs: messages, bytes, and what is stored in the notebook.
 
-    python benchmarks/output_budget.py [--kernel]
+    python benchmarks/output_budget.py [--length CHARACTERS]
 
-A long answer is streamed in small deltas at several speeds. Without ``--kernel`` the clock is simulated, so that eighty
-seconds take a moment; with it a real kernel streams in real time and its messages are counted.
+A long answer is streamed in small deltas at several speeds, on a simulated clock, so that eighty seconds take a moment.
 """
 
 from __future__ import annotations
@@ -17,10 +16,16 @@ from mmsp_nb.notebook.output import LiveOutput
 from mmsp_nb.notebook.stretch import Message
 
 PARAGRAPH = (
-    "The **tide** at Brest follows the moon: two high waters a day, about *twelve hours and twenty-five minutes* apart. "
+    "The **tide** at Brest follows the moon: two high waters a day, about *twelve and a half hours* apart. "
     "Spring tides come with the full and the new moon, [neap tides](https://example.org/neap) between them.\n\n"
 )
-CODE = "```python\ndef height(t, a=4.1, period=12.42):\n    # metres above chart datum\n    return a * cos(2 * pi * t / period)\n```\n\n"
+CODE = """```python
+def height(t, a=4.1, period=12.42):
+    # metres above chart datum
+    return a * cos(2 * pi * t / period)
+```
+
+"""
 TABLE = "| port | range | spring |\n|---|---:|---:|\n| Brest | 4.2 m | 6.1 m |\n| Saint-Malo | 8.1 m | 11.9 m |\n\n"
 LIST = "1. look at the moon\n2. look at the **coast**\n3. ask the harbour master\n\n"
 SECTION = "## Section\n\n" + PARAGRAPH * 2 + CODE + PARAGRAPH + TABLE + LIST
@@ -43,10 +48,8 @@ def simulate(text: str, rate: float, size: int = 4) -> dict[str, Any]:
     sent: list[tuple[float, Message]] = []
     now = 0.0
     output = LiveOutput(lambda message: sent.append((now, message)), label="model", now=0.0)
-    arrived: list[tuple[float, int]] = []
-    oldest, drawn_at = 0.0, 0.0
+    oldest = 0.0
     waiting: float | None = None
-    length = 0
 
     def advance(until: float) -> None:
         nonlocal now, waiting, oldest
@@ -66,15 +69,13 @@ def simulate(text: str, rate: float, size: int = 4) -> dict[str, Any]:
         item = {"type": "text.delta", "text": delta}
         output.event({"type": "event", "event": {"content_items": [item]}}, now)
         waiting = now if waiting is None else waiting
-        length += len(delta)
-        arrived.append((now, length))
         advance(now)
     now += 0.02
     output.close(now, footer="model · 2.1 s")
-    return figures(text, sent, oldest, drawn_at)
+    return figures(text, sent, oldest)
 
 
-def figures(text: str, sent: list[tuple[float, Message]], oldest: float, _: float) -> dict[str, Any]:
+def figures(text: str, sent: list[tuple[float, Message]], oldest: float) -> dict[str, Any]:
     """Messages, bytes and stored size of what was sent."""
     stored: dict[str, Message] = {}
     for _, message in sent:

@@ -181,16 +181,23 @@ def _close_fence(whole: str, state: _State) -> str:
 def _half_table(tail: str) -> str:
     """A table whose head is there and whose rule is not, or only in part."""
     lines = tail.rstrip("\n").split("\n")
-    head = lines[-1] if tail.endswith("\n") else lines[-2] if len(lines) > 1 else lines[-1]
-    stripped = head.strip()
-    if not (stripped.startswith("|") and stripped.endswith("|") and stripped.count("|") > 2):
+    above = lines[-2].strip() if len(lines) > 1 else ""
+    if above.startswith("|") and not tail.endswith("\n"):
+        rule_here = above.endswith("|") and _RULE_PART.fullmatch(lines[-1])
+        return "\n".join([*lines[:-1], _rule(above)]) if rule_here else tail
+    head = lines[-1].strip()
+    if not head.startswith("|") or len(head) < 3 or above.startswith("|"):
         return tail
-    rule = "|" + "---|" * (stripped.replace("\\|", "").count("|") - 1)
-    if tail.endswith("\n") or len(lines) == 1:
-        return tail.rstrip("\n") + "\n" + rule
-    if _RULE_PART.fullmatch(lines[-1]):
-        return "\n".join(lines[:-1]) + "\n" + rule
-    return tail
+    if not head.endswith("|"):
+        if tail.endswith("\n"):
+            return tail
+        head += " |"  # the head itself is still being written
+    return "\n".join([*lines[:-1], head, _rule(head)])
+
+
+def _rule(head: str) -> str:
+    """The line below the head of a table."""
+    return "|" + "---|" * (head.replace("\\|", "").count("|") - 1)
 
 
 def _mask(tail: str) -> tuple[str, int]:

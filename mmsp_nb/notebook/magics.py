@@ -132,7 +132,7 @@ class MMSPMagics(Magics):
     def greeting(self) -> str:
         """The line that loading the extension prints."""
         model, why = choice(self.model)
-        return f"mmsp: {model} answers, since {why}. Change it with %mmsp model ID; %mmsp help shows more."
+        return f"mmsp: {model} ({why}). Change it: %mmsp model ID. Help: %mmsp help"
 
 
 class Questions:

@@ -31,8 +31,9 @@ CODE_CSS = (
     ".mmsp-o{color:var(--jp-mirror-editor-operator-color,#9a5fd0)}"
 )
 TABLE_CSS = (
-    ".mmsp table{margin:.4em 0}.mmsp th,.mmsp td{text-align:left}"
-    ".mmsp .mmsp-r{text-align:right}.mmsp .mmsp-m{text-align:center}"
+    # the class three times: Jupyter's rule for tables outside of its own Markdown is stronger than one
+    ".mmsp.mmsp.mmsp table{margin:.5em 0;font-size:inherit}.mmsp.mmsp.mmsp :is(th,td){text-align:left}"
+    ".mmsp.mmsp.mmsp .mmsp-r{text-align:right}.mmsp.mmsp.mmsp .mmsp-m{text-align:center}"
 )
 
 _PRE = (
@@ -203,7 +204,8 @@ def _highlight(code: str, language: str) -> str:
 
 def code_block(code: str, language: str = "", *, style: str = "") -> str:
     """A ``pre`` with ``code`` in it, coloured when pygments knows ``language``. Needs `CODE_CSS` beside it."""
-    return f'<pre style="{_PRE}{style}"><code>{_highlight(clean(code), language)}</code></pre>\n'
+    coloured = _highlight(clean(code), language)
+    return f'<pre style="{_PRE}{style}"><code style="background:none;padding:0">{coloured}</code></pre>\n'
 
 
 @cache

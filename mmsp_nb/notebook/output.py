@@ -255,11 +255,10 @@ class LiveOutput:
             if region.dirty:
                 # a text may be cut, which takes a message more and makes the next one smaller
                 messages, size = (2, region.next_size()) if isinstance(region, Stretch) else (1, region.size)
-                first = not region.on_screen
-                at = self._pacer.ready_at(self._now, size=size, messages=messages, first=first, slow=slow)
+                at = self._pacer.ready_at(self._now, size=size, messages=messages, first=not region.drawn, slow=slow)
                 work.append((at, region))
-            elif isinstance(region, Region) and (at := region.next_tick()) is not None:
-                work.append((max(at, self._pacer.ready_at(self._now)), region))
+            elif isinstance(region, Region) and (tick := region.next_tick()) is not None:
+                work.append((max(tick, self._pacer.ready_at(self._now)), region))
         if self._waiting_from is not None and not isinstance(self._region, Waiting):
             work.append((max(self._waiting_from + APPEARS, self._pacer.ready_at(self._now)), None))
         return work

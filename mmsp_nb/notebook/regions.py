@@ -34,11 +34,8 @@ class Region:
         self.display_id: str | None = None
         self.on_screen = False
         self.dirty = False
+        self.drawn = False  # and not only something in its place
         self.size = 0
-
-    def take_over(self, other: Region) -> None:
-        """Stand where ``other`` stood."""
-        self.display_id, self.on_screen = other.display_id, other.on_screen
 
     def data(self, now: float, final: bool) -> dict[str, str] | None:
         """The representations; None when there is nothing to draw."""
@@ -46,7 +43,7 @@ class Region:
 
     def draw(self, now: float, *, final: bool = False) -> list[Message]:
         """The message that brings the screen up to date, if there is one."""
-        self.dirty = False
+        self.dirty, self.drawn = False, True
         data = self.data(now, final)
         if data is None:
             return []

@@ -36,6 +36,7 @@ MAX_THINKING = 20_000
 
 QUIET = "opacity:.65"
 _SIDE = "border-left:2px solid var(--jp-border-color2,rgba(128,128,128,.4));padding-left:.8em;margin:.3em 0 .6em"
+_ONE_LINE = "white-space:nowrap;overflow:hidden;text-overflow:ellipsis"
 _GREEN = "color:var(--jp-success-color1,#388e3c)"
 _RED = "color:var(--jp-error-color1,#d84315)"
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+\Z")
@@ -53,8 +54,14 @@ _MARKS = {
 _BOX = "margin:.5em 0;padding:.6em .8em;border-radius:4px;"
 
 
-def wrap(html: str, *, extra: str = "") -> str:
-    """One output: ``html`` in our one container, with the styles that it needs."""
+def wrap(html: str, *, extra: str = "", tight: bool = False) -> str:
+    """One output: ``html`` in our one container, with the styles that it needs.
+
+    With ``tight``, less space is left below a last paragraph, since something else follows.
+    """
+    if tight and html.rstrip().endswith("</p>"):
+        head, paragraph, tail = html.rpartition("<p>")
+        html = head + (paragraph and '<p style="margin-bottom:.4em">') + tail
     return f'<div class="mmsp" style="overflow-wrap:anywhere">{stylesheet(html)}{html}{extra}</div>'
 
 
@@ -172,9 +179,9 @@ def spoken_arguments(arguments: Mapping[str, Any] | None, limit: int = 80) -> st
 def call_text(call: CallView, *, times: bool = True) -> str:
     """One call as a line of plain text."""
     line = f"{_MARKS[call.state][0]} {single_line(call.name, 80)}({spoken_arguments(call.arguments)})"
+    took = f" {seconds(call.took)}" if times and call.took and call.took >= 0.05 else ""
     brief = _brief(call)
-    took = f" · {seconds(call.took)}" if times and call.took and call.took >= 0.05 else ""
-    return line + (f" → {brief}" if brief else "") + took
+    return line + took + (f" → {brief}" if brief else "")
 
 
 def call_html(call: CallView, *, times: bool = True, elapsed: float | None = None) -> str:
@@ -186,17 +193,17 @@ def call_html(call: CallView, *, times: bool = True, elapsed: float | None = Non
     )
     if call.state == "preparing" and call.written > 100:
         head += f' <span style="{QUIET}">writing arguments, {call.written:,} characters</span>'
+    took = call.took if call.took is not None else elapsed
+    if times and took is not None and took >= (1 if call.open else 0.05):
+        head += f' <span style="opacity:.5">{f"{int(took)} s" if call.open else seconds(took)}</span>'
     brief = _brief(call)
     if brief:
         head += f' <span style="{QUIET}">→ {escape(brief)}</span>'
-    took = call.took if call.took is not None else elapsed
-    if times and took is not None and took >= (1 if call.open else 0.05):
-        head += f' <span style="opacity:.5">· {f"{int(took)} s" if call.open else seconds(took)}</span>'
     body = "" if call.open else _call_body(call)
     if not body:
-        return f'<div style="margin:.15em 0;padding-left:1em">{head}</div>'
+        return f'<div style="margin:.15em 0;padding-left:1em;{_ONE_LINE}">{head}</div>'
     return (
-        f'<details style="margin:.15em 0"><summary style="cursor:pointer">{head}</summary>'
+        f'<details style="margin:.15em 0"><summary style="cursor:pointer;{_ONE_LINE}">{head}</summary>'
         f'<div style="{_SIDE};margin-left:.35em">{body}</div></details>'
     )
 

@@ -64,7 +64,8 @@ class Stretch:
     text: str = ""
     opened: str = ""
     part: int = 0
-    length: int = 0
+    drawn: bool = False
+    _waiting: int = 0
     _pieces: list[str] = field(default_factory=list)
     _cut_at: float = float("-inf")
 
@@ -72,7 +73,7 @@ class Stretch:
         """More of the text has come."""
         if text:
             self._pieces.append(text)
-            self.length += len(text)
+            self._waiting += len(text)
             self.dirty = True
 
     @property
@@ -83,13 +84,13 @@ class Stretch:
 
     def next_size(self) -> int:
         """About how many bytes the next `draw` will send."""
-        length = len(self.text) + sum(map(len, self._pieces))
+        length = len(self.text) + self._waiting
         return 7 * min(length, CHUNK) if length > 2 * HARD else min(self.size, 2 * HARD)
 
     def draw(self, now: float) -> list[Message]:
         """The messages that bring the screen up to date."""
         self._join()
-        self.dirty = False
+        self.dirty, self.drawn = False, True
         if self.empty:
             return []
         messages: list[Message] = []
@@ -115,7 +116,7 @@ class Stretch:
         self.dirty = False
         if self.empty:
             return []
-        last = self._final(self.text, extra=extra)
+        last = self._final(self.text, extra=extra, last=True)
         self.on_screen = True
         return [last]
 
@@ -123,17 +124,22 @@ class Stretch:
         if self._pieces:
             self.text += "".join(self._pieces)
             self._pieces.clear()
+            self._waiting = 0
 
     def _id(self) -> str | None:
         if self.display_id is None:
             self.display_id = self.new_id()
         return self.display_id
 
-    def _final(self, text: str, *, extra: str = "", joint_below: bool = False) -> Message:
+    def _final(self, text: str, *, extra: str = "", joint_below: bool = False, last: bool = False) -> Message:
         masked = mask(text)
         html = text_html(self.opened + masked, joint_above=bool(self.opened), joint_below=joint_below)
         plain = clean(masked)
-        data = {"text/html": wrap(html, extra=extra), "text/markdown": self.opened + plain, "text/plain": plain}
+        data = {
+            "text/html": wrap(html, extra=extra, tight=last),
+            "text/markdown": self.opened + plain,
+            "text/plain": plain,
+        }
         return message(data, "text", self._id(), self.on_screen, part=self.part)
 
     def _cut(self, now: float) -> Split | None:
