@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import types
 from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
@@ -59,6 +60,8 @@ class TypedAnswer:
     """
 
     def __init__(self, type: Any, *, retries: int = RETRIES) -> None:
+        if isinstance(type, types.FunctionType | types.BuiltinFunctionType | types.MethodType):
+            raise TypeError(f"{type.__name__} cannot be the type of an answer: it is a function")
         self.type = type
         self.name = getattr(type, "__name__", None) or str(type)
         try:
@@ -122,7 +125,7 @@ class TypedAnswer:
 
     def feed(self, event: Mapping[str, Any]) -> Any:
         """Take in an event of the client. Returns `partial` when it has grown, else None."""
-        grown = False
+        grown = over = False
         for item in event["content_items"]:
             kind, _, phase = item["type"].partition(".")
             if kind == "tool_call" and self._tool is not None:
@@ -133,12 +136,17 @@ class TypedAnswer:
                     piece = item["arguments"] if self._listening else ""
                     self._text += piece
                     grown = grown or bool(piece)
+                over = over or phase == "done"
             elif kind == "text" and phase == "delta":
                 if self._listening:
                     self._listening = False
                     self._restart(True)
                 self._text += item["text"]
                 grown = True
+            elif kind == "text":
+                over = True
+        if over and len(self._text) <= MAX_PARTIAL:
+            return self._look()
         if not grown or len(self._text) > MAX_PARTIAL or len(self._text) - self._looked < len(self._text) // 20:
             return None
         self._looked = len(self._text)

@@ -23,7 +23,10 @@ FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 
 _ROLES = {"user": "user", "assistant": "model"}
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
-_OPAQUE_SCHEMA = frozenset({"$ref", "$defs", "const", "definitions", "allOf", "oneOf", "not"})
+_OPAQUE_SCHEMA = frozenset({
+    "$ref", "$defs", "const", "definitions", "allOf", "oneOf", "not", "prefixItems", "uniqueItems", "multipleOf",
+    "exclusiveMinimum", "exclusiveMaximum", "patternProperties", "propertyNames", "contains",
+})  # fmt: skip
 
 
 def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
@@ -67,6 +70,7 @@ def _is_opaque(schema: Any) -> bool:
     named = schema.get("properties") or {}
     rest = [value for key, value in schema.items() if key not in ("properties", "enum", "default", "example")]
     plain = isinstance(schema.get("type", ""), str) and not _OPAQUE_SCHEMA & schema.keys()
+    plain = plain and ("type" in schema or "anyOf" in schema)  # Google's type has no "anything"
     return not plain or any(map(_is_opaque, [*rest, *named.values()]))
 
 

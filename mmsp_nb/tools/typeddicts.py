@@ -1,4 +1,4 @@
-"""`typing.TypedDict` for pydantic: before Python 3.12 it takes only those of `typing_extensions`, so they are rebuilt."""
+"""`typing.TypedDict` made anew for pydantic, which before Python 3.12 takes only those of `typing_extensions`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _rebuilt(kind: Any, known: dict[Any, Any]) -> Any:
     fields = {}
     for name, hint in hints.items():
         # the marks count first: with postponed annotations __required_keys__ does not know them
-        mark = typing.get_origin(hint)
+        mark: Any = typing.get_origin(hint)
         if mark in _MARKS:
             hint = typing.get_args(hint)[0]
         else:
