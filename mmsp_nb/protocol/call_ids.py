@@ -16,16 +16,24 @@ class NewIds:
         length: how many of them at most.
         unique: each call gets an id of its own, although originals repeat.
         taken: ids that stay as they are, and that no other call may get.
+        barred: ids that no call may get.
     """
 
-    def __init__(self, characters: str | None, length: int | None, unique: bool, taken: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        characters: str | None,
+        length: int | None,
+        unique: bool,
+        taken: Iterable[str] = (),
+        barred: Iterable[str] = (),
+    ) -> None:
         self.originals: dict[str, str] = {}
         """New id -> original, where they differ."""
         self._characters = characters
         self._length = length
         self._unique = unique
-        self._used = set(taken)
-        self._known = {call_id: call_id for call_id in self._used}
+        self._known = {call_id: call_id for call_id in taken}
+        self._used = {*self._known, *barred}
         self._counts: dict[str, int] = {}
 
     def __call__(self, original: str) -> str:

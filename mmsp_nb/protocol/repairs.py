@@ -50,6 +50,8 @@ class Traits:
     """How many characters a ``tool_call_id`` may have at most."""
     unique_ids: bool = False
     """No two calls of a conversation may have the same id."""
+    named_ids: bool = True
+    """The id of a call may be the name of its tool."""
     user_first: bool = False
     """The first message must be the user's."""
     alternating: bool = False
@@ -109,7 +111,7 @@ def repair(
         work.pair_calls()
     work.move_images()
     work.leave_out_messages()
-    if traits.id_characters is not None or traits.id_length is not None or traits.unique_ids:
+    if traits.id_characters is not None or traits.id_length is not None or traits.unique_ids or not traits.named_ids:
         work.rename_calls()
     work.order_roles()
     return [entry.result() for entry in work.entries], RepairReport(
@@ -301,17 +303,19 @@ class _Repair:
     def rename_calls(self) -> None:
         answers, alone = self._answers()
         calls = [
-            (at, number, entry.items[number]["tool_call_id"], entry.own)
+            (at, number, entry.items[number], entry.own)
             for at, entry in enumerate(self.entries)
             for number in entry.positions("tool_call.done")
         ]
-        traits, taken = self.traits, (call_id for *_, call_id, own in calls if own)
-        new_id = NewIds(traits.id_characters, traits.id_length, traits.unique_ids, taken)
+        traits = self.traits
+        taken = {item["tool_call_id"] for *_, item, own in calls if own}
+        names = set() if traits.named_ids else {item["name"] for *_, item, _ in calls}
+        new_id = NewIds(traits.id_characters, traits.id_length, traits.unique_ids, taken, names)
         self.ids = new_id.originals
         renamed: dict[tuple[int, int], str] = {}
-        for at, number, old, own in calls:
+        for at, number, item, own in calls:
             if not own:
-                renamed[at, number] = new = new_id(old)
+                renamed[at, number] = new = new_id(item["tool_call_id"])
                 if (at, number) in answers:
                     renamed[answers[at, number]] = new
         for at, number in alone:

@@ -40,7 +40,7 @@ _GOOGLE = Traits(
     user_first=True,
 )
 # which vendor is behind a server is not known, so each must be able to take it
-_ANY = replace(_PLAIN, id_characters=_WORDS, id_length=40, user_first=True)
+_ANY = replace(_PLAIN, thinking="none", id_characters=_WORDS, id_length=40, named_ids=False, user_first=True)
 
 TRAITS: dict[str, Traits] = {
     "openai-official": _OPENAI,

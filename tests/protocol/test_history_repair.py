@@ -348,6 +348,15 @@ def test_different_ids_stay_different_when_they_are_changed() -> None:
     assert [report.ids[id] for id in ids] == ["a.b", "a:b", "aab"]
 
 
+def test_an_id_that_is_the_tools_name_is_changed_where_it_may_not_be() -> None:
+    messages = [user("a"), assistant(call("f"), call("f_2")), user(result("f"), result("f_2"))]
+    out, report = repaired(messages, Traits(named_ids=False, unique_ids=True))
+    assert out[1:] == [assistant(call("f_2"), call("f_2_2")), user(result("f_2"), result("f_2_2"))]
+    assert report.ids == {"f_2": "f", "f_2_2": "f_2"}
+    out, _ = repaired([*messages, *messages[1:]], Traits(named_ids=False))
+    assert out[3:] == out[1:3] == [assistant(call("f_2"), call("f_2_2")), user(result("f_2"), result("f_2_2"))]
+
+
 def test_a_longer_history_is_repaired_as_the_shorter_one_was() -> None:
     start = [user("a"), assistant(call("x y"), call("x_y")), user(result("x y"), result("x_y")), user("b")]
     more = [assistant(call("x y")), user(result("x y"))]

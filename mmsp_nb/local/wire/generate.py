@@ -53,7 +53,8 @@ def _part(part: Mapping[str, Any]) -> Part | None:
     if blob is not None:
         uri = pick(blob, "fileUri", "file_uri")
         mime = pick(blob, "mimeType", "mime_type")
-        return Image(str(uri) if uri else f"data:{mime};base64,{mapping(blob).get('data')}")
+        data = str(mapping(blob).get("data")).replace("-", "+").replace("_", "/")  # either alphabet comes here
+        return Image(str(uri) if uri else f"data:{mime};base64,{data}")
     text = part.get("text")
     if isinstance(text, str):
         return Thinking(text) if part.get("thought") else Text(text)
