@@ -13,7 +13,11 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
 
     from mmsp_nb.agent import Agent
     from mmsp_nb.client import AutoLLMClient
+    from mmsp_nb.comparing import diff
     from mmsp_nb.conversation import Answer, Conversation, Turn
+    from mmsp_nb.files import load
+    from mmsp_nb.gauge import BudgetExceededError
+    from mmsp_nb.notebook.inspector import chat, inspect
     from mmsp_nb.protocol.abort import AbortSignal
     from mmsp_nb.protocol.errors import (
         AbortError,
@@ -56,7 +60,9 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
         UniMessage,
         UsageMetadata,
     )
+    from mmsp_nb.restoring import ConversationFileError
     from mmsp_nb.tools import Tool, ToolOutcome, ToolRegistry, tool
+    from mmsp_nb.traces import traces
     from mmsp_nb.transport.cassette import Cassette
     from mmsp_nb.transport.http import Transport
     from mmsp_nb.transport.wire import Timeouts
@@ -64,7 +70,11 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
 _HOME = {
     "agent": "Agent",
     "client": "AutoLLMClient",
+    "comparing": "diff",
     "conversation": "Answer Conversation Turn",
+    "files": "load",
+    "gauge": "BudgetExceededError",
+    "notebook.inspector": "chat inspect",
     "protocol.abort": "AbortSignal",
     "protocol.errors": """
         AbortError ApiKeyRequiredError AuthenticationError CassetteMissError ConcurrentCallError ConnectionCutError
@@ -78,8 +88,10 @@ _HOME = {
     "protocol.items": """
         EventType FinishReason PromptCaching Role ThinkingLevel ToolSchema UniConfig UniEvent UniMessage UsageMetadata
     """,
+    "restoring": "ConversationFileError",
     "tools": "Tool ToolOutcome ToolRegistry tool",
     "transport.cassette": "Cassette",
+    "traces": "traces",
     "transport.http": "Transport",
     "transport.wire": "Timeouts",
 }
@@ -93,12 +105,14 @@ __all__ = [
     "ApiKeyRequiredError",
     "AuthenticationError",
     "AutoLLMClient",
+    "BudgetExceededError",
     "Cassette",
     "CassetteMissError",
     "ConcurrentCallError",
     "ConnectionCutError",
     "ConnectionFailedError",
     "Conversation",
+    "ConversationFileError",
     "EmptyResponseError",
     "EventType",
     "FinishReason",
@@ -136,9 +150,14 @@ __all__ = [
     "UsageMetadata",
     "__version__",
     "allow_nested_asyncio",
+    "chat",
+    "diff",
+    "inspect",
+    "load",
     "load_ipython_extension",
     "normalize_legacy_messages",
     "tool",
+    "traces",
     "unload_ipython_extension",
 ]
 

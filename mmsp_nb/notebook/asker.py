@@ -1,4 +1,4 @@
-"""`Asker`: questions that come from a page instead of a cell. They run on the background loop; the kernel stays free."""
+"""`Asker`: questions from a page instead of a cell. They run on the background loop, and the kernel stays free."""
 
 from __future__ import annotations
 

@@ -129,6 +129,21 @@ class Commands:
         chat = self._chats.find()
         return "nothing has been said yet" if chat is None or not chat.turns else chat
 
+    def do_browse(self) -> Any:
+        return self._chats.get().browse()
+
+    def do_traces(self, name: str | None = None) -> Any:
+        from mmsp_nb.traces import find, traces
+
+        if name is None:
+            return traces()
+        from .inspector import inspect
+
+        try:
+            return inspect(find(name))
+        except OSError as error:
+            raise OptionError(str(error)) from None
+
     def do_reset(self) -> str:
         chat = self._begun("reset")
         count = len(chat.turns)

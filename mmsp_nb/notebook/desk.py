@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mmsp_nb.comparing import diff
+from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import MMSPError, UnsupportedOperationError
 from mmsp_nb.turns import Turn
 
@@ -18,6 +19,8 @@ from . import details
 from .asker import Asker
 from .following import Following
 from .rows import KINDS, Row, describe, matches, rows_of, safe, turn_facts
+from .sanitize import clean
+from .secrets import mask
 
 __all__ = ["Desk"]
 
@@ -162,16 +165,17 @@ class Desk:
         step = max((len(turns) + BARS - 1) // BARS, 1)
         bars = []
         for start in range(0, len(turns), step):
-            facts = [turn_facts(turn) for turn in turns[start : start + step]]
-            states = {fact["state"] for fact in facts}
+            some = turns[start : start + step]
+            counted = [tokens.totals(turn.usage) for turn in some]
+            states = {turn.state for turn in some}
             bars.append(
                 {
-                    "turn": facts[0]["turn"],
+                    "turn": some[0].id,
                     "n": start + 1,
-                    "in": max(fact["in"] or 0 for fact in facts),
-                    "out": sum(fact["out"] or 0 for fact in facts),
+                    "in": max(total.input or 0 for total in counted),
+                    "out": sum(total.output or 0 for total in counted),
                     "state": next((s for s in ("failed", "partial", "running") if s in states), "done"),
-                    "hidden": all(fact["hidden"] for fact in facts),
+                    "hidden": all(turn.hidden for turn in some),
                 }
             )
         return bars
@@ -285,13 +289,13 @@ class Desk:
     def _note(self, text: str, *, error: bool = True) -> None:
         self._send({"op": "note", "error": error, "text": safe(text)[:500]})
 
-    def _changed(self) -> None:
-        """Rows came, went or changed."""
+    def _changed(self, whole: bool) -> None:
+        """Rows came, went or changed; with ``whole``, what stands above them too."""
         with self._lock:
             self._rows = None
-            total = len(self._all_rows())
-            self._send({**self._state(), "total": total})
-            self._send({"op": "stale", "total": total, "tail": self._tail()})
+            if whole:
+                self._send(self._state())
+            self._send({"op": "stale", "whole": whole, "total": len(self._all_rows()), "tail": self._tail()})
 
     def _tail(self) -> list[dict[str, Any]]:
         """The rows of a running answer, which a page that follows it shows: no question needs to be asked for them."""
@@ -303,10 +307,14 @@ class Desk:
         start = max(start, len(rows) - 6)
         return [{"n": n, **describe(rows[n])} for n in range(start, len(rows))]
 
-    def _grown(self, turn: Turn, row: str, text: str) -> None:
+    def _grown(self, row: str, text: str, start: int, before: str) -> None:
         with self._lock:
             self._rows = None
-        self._send({"op": "grow", "row": row, "text": safe(text)})
+        near = before + text
+        if mask(near, running=True) != near:  # a key, or what may become one: the row is sent anew, masked as a whole
+            self._changed(False)
+        else:
+            self._send({"op": "grow", "row": row, "at": start, "text": clean(text)})
 
 
 def _side(turn: Turn) -> dict[str, Any]:

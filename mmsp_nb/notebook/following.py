@@ -1,4 +1,4 @@
-"""`Following`: a running answer, for a page that watches it: what has come so far, told by deltas and at a bounded rate."""
+"""`Following`: a running answer, for a page that watches it: what has come, told by deltas at a bounded rate."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ GAP = 0.1
 """Seconds between two messages at least."""
 
 
+TAIL = 300
+"""Characters before new text that are handed on with it, so that a key is seen that came in two pieces."""
+
+
 class Following:
     """Takes the events of `Conversation.watch`.
 
     Args:
-        changed: Called when rows came or changed otherwise than by growing.
-        grown: Called with the turn, the id of the growing row and the text that came to it since.
+        changed: Called when rows came or changed otherwise than by growing; True when a turn began or ended, too.
+        grown: Called with the id of the growing row, the text that came to it since, the number of characters
+            before that, and the last of them.
     """
 
-    def __init__(self, changed: Callable[[], None], grown: Callable[[Turn, str, str], None]) -> None:
+    def __init__(self, changed: Callable[[bool], None], grown: Callable[[str, str, int, str], None]) -> None:
         self._changed = changed
         self._grown = grown
         self._lock = threading.RLock()
@@ -32,8 +37,8 @@ class Following:
         self._items: list[Item] = []
         self._running: tuple[str, list[str]] | None = None
         self._new: list[str] = []  # text that the page has not been told of
-        self._known = ""  # the row that the page knows to be growing
-        self._dirty = False
+        self._length = 0
+        self._dirty = self._urgent = False
         self._last = 0.0
         self._timer: threading.Timer | None = None
         self._closed = False
@@ -84,8 +89,10 @@ class Following:
                 piece = item[PAYLOAD_FIELD[kind]]
                 if self._running is None or self._running[0] != kind:
                     self._running = kind, []
+                    self._length = 0
                     self._restart()
                 self._running[1].append(piece)
+                self._length += len(piece)
                 self._new.append(piece)
         if event["event_type"] == "stop":  # from now on they stand in the turn
             self._items, self._running = [], None
@@ -96,6 +103,7 @@ class Following:
 
     def _tell(self, urgent: bool) -> None:
         with self._lock:
+            self._urgent = self._urgent or urgent
             wait = self._last + GAP - time.monotonic()
             if wait > 0 and not urgent:
                 if self._timer is None and not self._closed:
@@ -115,10 +123,13 @@ class Following:
                 return
             self._last = time.monotonic()
             dirty, self._dirty = self._dirty, False
+            urgent, self._urgent = self._urgent, False
             text, self._new = "".join(self._new), []
             turn = self._turn
             row = "" if turn is None else f"{turn.id}/{len(turn.messages)}/{len(self._items)}"
+            start = self._length - len(text)
+            before = "".join(self._running[1][-TAIL:])[: -len(text)][-TAIL:] if text and self._running else ""
         if dirty:
-            self._changed()
-        elif text and turn is not None:
-            self._grown(turn, row, text)
+            self._changed(urgent)
+        elif text:
+            self._grown(row, text, start, before)

@@ -96,6 +96,15 @@ class NotebookHost:
         self._live = live or (lambda: None)
         self._plain = hosts.PlainHost()
 
+    def cell_id(self) -> str | None:
+        """The id of the cell that is running, where the front end tells it."""
+        parent = getattr(self._shell, "parent_header", None) or {}
+        if hasattr(self._shell, "get_parent") and not parent:
+            parent = self._shell.get_parent()
+        metadata = parent.get("metadata") or {} if isinstance(parent, dict) else {}
+        found = metadata.get("cellId")
+        return str(found) if found and self._cells.depth > 0 else None
+
     def run(self, conversation: Any, stream: hosts.Stream) -> bool:
         """Draw and wait by blocking."""
         if not self._draws():

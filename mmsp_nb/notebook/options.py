@@ -25,6 +25,8 @@ SUBCOMMANDS: dict[str, str] = {
     "models": "[WORD]: the models that can be used, or those with WORD in their name",
     "tools": "[add | remove NAMES]: show or change the tools that models may call",
     "history": "the last turns of this chat",
+    "browse": "look into this chat: branches, requests, events, live",
+    "traces": "[ID]: browse the trace files",
     "reset": "forget this chat's turns; undo brings them back",
     "undo": "take back the last turn, or a reset",
     "new": "[NAME]: begin a new chat",

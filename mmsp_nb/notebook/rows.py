@@ -30,6 +30,9 @@ KINDS = ("you", "answer", "thinking", "tool", "media", "error")
 PREVIEW = 4_000
 """Characters of an item in a window; the page asks for the rest."""
 
+ANSWER = 16_000
+"""The same for the text of an answer."""
+
 FULL = 400_000
 """Characters of an item at most."""
 
@@ -145,8 +148,8 @@ def turn_facts(turn: Turn) -> dict[str, Any]:
         "seconds": None if turn.duration is None else round(turn.duration, 3),
         "in": counted.input,
         "out": counted.output,
-        "cached": (turn.usage or {}).get("cached_tokens"),
-        "thought": (turn.usage or {}).get("thoughts_tokens"),
+        "cached": None if turn.usage is None else turn.usage.get("cached_tokens"),
+        "thought": None if turn.usage is None else turn.usage.get("thoughts_tokens"),
         "cost": None if turn.cost is None else float(turn.cost),
         "hidden": turn.hidden,
         "pinned": turn.pinned,
@@ -174,9 +177,12 @@ def describe(row: Row, *, full: bool = False) -> dict[str, Any]:
     if item.get("partial"):
         data["partial"] = True
     kind = item["type"].partition(".")[0]
-    if kind == "text":
-        data |= _text(item["text"], limit)
-        if not row.running and row.kind == "answer":
+    if row.running and kind in ("text", "thinking"):
+        text = item[kind]
+        data |= {"text": clean(mask(text[-ANSWER:], running=True)), "length": len(text)}
+    elif kind == "text":
+        data |= _text(item["text"], limit if full else ANSWER)
+        if row.kind == "answer":
             data["html"] = to_html(data["text"])
     elif kind == "thinking":
         data |= _text(item["thinking"], limit)
