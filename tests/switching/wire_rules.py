@@ -111,6 +111,9 @@ def chat(kind: Kind, body: Any, own: set[str]) -> None:
             calls.result(message["tool_call_id"])
             continue
         calls.closed()
+        if role == "system":
+            assert message is body["messages"][0] and isinstance(message["content"], str)
+            continue
         thinking = {"reasoning_content", "reasoning", "reasoning_details"} if role == "assistant" else set()
         assert message.keys() <= {"role", "content", "tool_calls"} | thinking
         assert message.get("content") or message.get("tool_calls"), "nothing is said"
