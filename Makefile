@@ -63,6 +63,7 @@ notebooks: install ## runs the notebooks on the demo model and stores their outp
 
 conformance: install ## this package and the reference side by side, live, 3,000 cases (makes .venvs/reference)
 	@$(BIN)/python tests/conformance/run.py
+	@$(BIN)/python -m pytest -q tests/mmsp_server
 
 conformance-record: install ## the same, and keeps the reference's results for the ordinary tests
 	@$(BIN)/python tests/conformance/run.py --record
