@@ -104,9 +104,9 @@ def store(notebooks: list[Path]) -> int:
     from nbclient import NotebookClient
 
     os.environ.update(MMSP_MODEL="demo", MMSP_NB_LIVE="0")
-    for path in notebooks:
-        notebook = nbformat.read(path, as_version=4)
-        client = NotebookClient(
+
+    def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
+        NotebookClient(
             notebook,
             kernel_name="python3",
             extra_arguments=QUIET_KERNEL,
@@ -114,9 +114,18 @@ def store(notebooks: list[Path]) -> int:
             record_timing=False,
             coalesce_streams=True,
             store_widget_state=False,
-            resources={"metadata": {"path": str(path.parent)}},
-        )
-        client.execute()
+            resources={"metadata": {"path": str(folder)}},
+        ).execute()
+
+    for path in notebooks:
+        notebook = nbformat.read(path, as_version=4)
+        recording = path.with_suffix(".jsonl")
+        if recording.exists():  # made anew: it holds what this version sends
+            again = nbformat.read(path, as_version=4)
+            for cell in again.cells:
+                cell.source = cell.source.replace(f"%mmsp replay {recording.name}", f"%mmsp record {recording.name}")
+            execute(again, path.parent)
+        execute(notebook, path.parent)
         notebook.metadata.pop("widgets", None)
         notebook.metadata["language_info"] = {"name": "python"}
         nbformat.write(notebook, path)
