@@ -20,8 +20,9 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from mmsp_nb import loop
+from mmsp_nb.approval import PendingCall
 from mmsp_nb.hosts import Stream
-from mmsp_nb.tools import PreparedCall, ToolOutcome, run_calls
+from mmsp_nb.tools import PreparedCall, ToolOutcome, Verdict, run_calls
 
 from .tee import Sink, recording
 
@@ -42,7 +43,8 @@ THREADS = sys.platform != "emscripten"
 class Drawing(Protocol):
     """What a session draws with: `LiveOutput`, or `PlainOutput` in a terminal. Times are of `time.monotonic`."""
 
-    live: bool
+    holds: bool
+    """Whether what tools show waits until their lines are final."""
 
     @property
     def busy(self) -> bool: ...
@@ -109,8 +111,9 @@ class Mailbox:
 class Session:
     """One stream: its job, its mailbox, its output. Use `run` or `arun`, once."""
 
-    def __init__(self, stream: Stream, output: Drawing, shell: Any = None) -> None:
+    def __init__(self, stream: Stream, output: Drawing, shell: Any = None, *, approve: Any = None) -> None:
         self._stream = stream
+        self._approve = self._decide if approve == "terminal" else approve
         self._output = output
         self._shell = shell
         self._mailbox = Mailbox()
@@ -154,7 +157,7 @@ class Session:
     # --- on the loop ------------------------------------------------------------------------------------------------
 
     async def _consume(self) -> None:
-        async with contextlib.aclosing(self._stream(self._execute)) as events:
+        async with contextlib.aclosing(self._stream(self._execute, self._approve)) as events:
             async for event in events:
                 self._mailbox.put(functools.partial(self._event, event), urgent=event["type"] != "event")
 
@@ -169,6 +172,20 @@ class Session:
         """A synchronous tool: the cell's thread runs it."""
         done: Future[ToolOutcome] = Future()
         self._mailbox.put(lambda: self._run_tool(call, done))
+        return await asyncio.wrap_future(done)
+
+    async def _decide(self, calls: list[PendingCall]) -> list[Verdict | None]:
+        """Ask at the terminal, on the cell's thread."""
+        done: Future[list[Verdict | None]] = Future()
+
+        def ask() -> None:
+            from mmsp_nb import terminal
+
+            if not self._stopped and done.set_running_or_notify_cancel():
+                with interruptible():
+                    done.set_result(terminal.decide(calls))
+
+        self._mailbox.put(ask)
         return await asyncio.wrap_future(done)
 
     async def _run_here(self, call: PreparedCall) -> ToolOutcome:
@@ -208,7 +225,7 @@ class Session:
         self._mailbox.put(over)
 
     def _sink(self, call: PreparedCall, first: Callable[[], None]) -> Sink:
-        sink = Sink(first, hold=not self._output.live)
+        sink = Sink(first, hold=self._output.holds)
         if sink.hold:
             self._held.append((call.call, sink))
         return sink

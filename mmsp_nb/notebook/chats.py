@@ -83,7 +83,7 @@ class Chats:
             raise OptionError(str(error)) from None
 
     def reconnect(self) -> None:
-        """Make the clients of all chats again, since what they reach has changed; models nobody named are chosen anew."""
+        """Make the clients of all chats again: what they reach has changed. Models nobody named are chosen anew."""
         from mmsp_nb.protocol.errors import MMSPError
 
         for name, chat in list(self._chats.items()):

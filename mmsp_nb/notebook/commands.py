@@ -47,7 +47,9 @@ class Commands:
 
     def run(self, name: str, words: list[str]) -> Any:
         """Run one subcommand. OptionError for words it cannot use."""
-        takes = {"model": 1, "models": 9, "tools": 99, "new": 1, "use": 1, "record": 2, "replay": 2}.get(name, 0)
+        takes = {"model": 1, "models": 9, "tools": 99, "new": 1, "use": 1, "traces": 1, "record": 2, "replay": 2}.get(
+            name, 0
+        )
         if len(words) > takes:
             raise OptionError(f"%mmsp {name} cannot use {words[takes]!r}: {name} {SUBCOMMANDS[name]}")
         command: Callable[..., Any] = getattr(self, f"do_{name}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from mmsp_nb import hosts
 
+from . import displays
 from .host import Cells, NotebookHost
 from .magics import NAME, MMSPMagics, Questions, Transformer
 
@@ -22,8 +23,8 @@ class Extension:
         self.cells = Cells(shell)
         self.cells.register()
         self.magics = MMSPMagics(shell, parent=shell)
-        shell.register_magics(self.magics)
-        shell.configurables.append(self.magics)
+        shell.register_magics(self.magics)  # which also makes them configurable
+        displays.register(shell)
         self._transformer = Transformer(shell, self.cells)
         shell.input_transformers_post.append(self._transformer)
         self._questions = Questions()
@@ -37,6 +38,7 @@ class Extension:
         """Undo everything. What is not there any more is not missed."""
         shell = self._shell
         self.cells.unregister()
+        displays.unregister(shell)
         with contextlib.suppress(ValueError):
             shell.configurables.remove(self.magics)
         with contextlib.suppress(ValueError):

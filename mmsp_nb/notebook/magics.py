@@ -11,6 +11,7 @@ from traitlets import Bool, Integer, Unicode, observe
 
 from .chats import Chats, Defaults
 from .commands import Commands, choice
+from .deciding import Decision, parse
 from .host import Cells, connect_tools, in_kernel
 from .options import OptionError, Options, parse_cell, parse_line
 from .secrets import mask
@@ -92,12 +93,15 @@ class MMSPMagics(Magics):
 
     def _asking(self, line: str, cell: str | None) -> Any:
         connect_tools(self.shell)
+        decision: Decision | None = None
         if cell is not None:
-            options = parse_cell(line, cell)
+            options = parse_cell(line, cell.removesuffix("\n"))  # IPython ends every cell with one
         else:
             command, arguments = parse_line(line)
             if command == "continue":
                 options = self._continue()
+            elif command in ("approve", "deny"):
+                options, decision = self._decide(command, str(arguments[0]))  # type: ignore[index]
             elif isinstance(arguments, Options):
                 options = arguments
             else:
@@ -107,11 +111,19 @@ class MMSPMagics(Magics):
         from .asking import Asking
 
         connect_tools(self.shell)
-        asking = Asking(self.chats, options, self._namespace, first_line=1 if cell is None else 2)
+        asking = Asking(self.chats, options, self._namespace, first_line=1 if cell is None else 2, decision=decision)
         if options.dry_run:
             self._show(mask(asking.describe()))
             return None
         return asking
+
+    def _decide(self, command: str, text: str) -> tuple[Options, Decision]:
+        """What ``%mmsp approve`` or ``%mmsp deny`` means for the calls that wait, in this chat or that of ``--chat``."""
+        options, rest = Options(), text
+        if text.startswith("--chat "):
+            options.chat, _, rest = text.removeprefix("--chat ").strip().partition(" ")
+        chat = self.chats.find(options.chat)
+        return options, parse(command, rest, [] if chat is None else chat.awaiting)
 
     def _continue(self) -> Options:
         chat = self.chats.find()

@@ -41,6 +41,7 @@ class LiveOutput:
         self._port = port
         self._label = label
         self.live = live
+        self.holds = not live
         self._now = self._began = now
         self._pacer = Pacer()
         self._text: Stretch | None = None
@@ -70,6 +71,11 @@ class LiveOutput:
                 self._waiting_from = now
         elif kind == "turn_end":
             self._called(event["calls"])
+        elif kind == "end":
+            for call in event.get("held", ()):
+                view = self._view(call)
+                view.state, view.arguments = "held", call["arguments"]
+                self._views[id(call)][1].dirty = True
         elif kind == "tool_start":
             self.call_started(event["call"], now)
         elif kind == "tool_end":

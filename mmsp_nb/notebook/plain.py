@@ -21,6 +21,7 @@ class PlainOutput:
     def __init__(self, write: Callable[[str], Any], *, live: bool = True) -> None:
         self._write = write
         self.live = live
+        self.holds = False
         self.written = False
         self._pending = ""
         self._due: float | None = None
@@ -39,6 +40,12 @@ class PlainOutput:
         if event["type"] == "event":
             for item in event["event"]["content_items"]:
                 self._item(item, now)
+        elif event["type"] == "end":
+            for call in event.get("held", ()):
+                view = CallView(call["name"], call["arguments"])
+                view.state = "held"
+                self._flush(final=True)
+                self._say(f"{'' if self._line_start else chr(10)}{call_text(view)}\n")
         elif event["type"] == "tool_start":
             self.call_started(event["call"], now)
 
