@@ -61,11 +61,12 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
         UsageMetadata,
     )
     from mmsp_nb.restoring import ConversationFileError
-    from mmsp_nb.tools import Tool, ToolOutcome, ToolRegistry, tool
+    from mmsp_nb.tools import Policy, Tool, ToolOutcome, ToolRegistry, tool
     from mmsp_nb.traces import traces
     from mmsp_nb.transport.cassette import Cassette
     from mmsp_nb.transport.http import Transport
     from mmsp_nb.transport.wire import Timeouts
+    from mmsp_nb.typed import TypedAnswerError
 
 _HOME = {
     "agent": "Agent",
@@ -89,11 +90,12 @@ _HOME = {
         EventType FinishReason PromptCaching Role ThinkingLevel ToolSchema UniConfig UniEvent UniMessage UsageMetadata
     """,
     "restoring": "ConversationFileError",
-    "tools": "Tool ToolOutcome ToolRegistry tool",
+    "tools": "Policy Tool ToolOutcome ToolRegistry tool",
     "transport.cassette": "Cassette",
     "traces": "traces",
     "transport.http": "Transport",
     "transport.wire": "Timeouts",
+    "typed": "TypedAnswerError",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 
@@ -120,6 +122,7 @@ __all__ = [
     "IncompleteStreamError",
     "InvalidMessageError",
     "MMSPError",
+    "Policy",
     "PromptCaching",
     "ProviderStreamError",
     "RateLimitError",
@@ -139,6 +142,7 @@ __all__ = [
     "Transport",
     "TransportError",
     "Turn",
+    "TypedAnswerError",
     "UniConfig",
     "UniEvent",
     "UniMessage",

@@ -8,11 +8,12 @@ import time
 from types import TracebackType
 from typing import Any
 
-from mmsp_nb import hosts
+from mmsp_nb import hosts, terminal
 from mmsp_nb.protocol import usage as tokens
 
-from . import tee
+from . import buttons, tee
 from .bridge import Session
+from .deciding import panel
 from .failures import calm, stopped
 from .host import connect_tools, in_kernel
 from .output import LiveOutput
@@ -22,6 +23,8 @@ from .secrets import remember
 from .stretch import Message
 
 __all__ = ["Drawing"]
+
+_LIMITS = {"max_turns": "requests", "max_calls": "tool calls", "max_cost": "cost"}
 
 
 class Drawing:
@@ -43,7 +46,7 @@ class Drawing:
             self._output = LiveOutput(self._display, label=conversation.model, live=live, now=self._began)
         else:
             self._output = PlainOutput(_write, live=live)
-        self.session = Session(stream, self._output, shell)
+        self.session = Session(stream, self._output, shell, approve=self._approve(live))
 
     def __enter__(self) -> Drawing:
         return self
@@ -53,6 +56,8 @@ class Drawing:
         if error is None:
             turn = self._turn()
             self._close(_ending(turn), _footer(turn, elapsed))
+            if turn is not None and turn.waiting:
+                self._show_waiting(turn)
         elif isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
             self._close(f"stopped after {seconds(elapsed)}" if self._output.live else "stopped")
             if isinstance(error, KeyboardInterrupt):
@@ -64,6 +69,22 @@ class Drawing:
     def _close(self, note: str, footer: str = "") -> None:
         self._output.close(time.monotonic(), note=note, footer=footer)
         self.session.release()
+
+    def _approve(self, live: bool) -> str | None:
+        """Who decides about calls that need a word: the next cell, the person at the terminal, or nobody."""
+        if in_kernel(self._shell):
+            return "wait" if live else None
+        return "terminal" if terminal.can_ask() else None
+
+    def _show_waiting(self, turn: Any) -> None:
+        shown = panel(turn.waiting)
+        if not in_kernel(self._shell):
+            _write(shown["text/plain"] + "\n")
+            return
+        with tee.suspended():
+            self._shell.display_pub.publish(shown, {"mmsp": {"kind": "approval"}})
+            if self._output.live:
+                buttons.show(self._shell, turn, self._conversation)
 
     def _turn(self) -> Any:
         turns = self._conversation.turns
@@ -102,6 +123,6 @@ def _ending(turn: Any) -> str:
     """Why an answer is not complete, if it is not."""
     if turn is None:
         return ""
-    if turn.reason == "max_turns":
-        return "stopped at the limit of requests; %mmsp continue goes on"
+    if turn.reason in _LIMITS:
+        return f"stopped at the limit of {_LIMITS[turn.reason]}; %mmsp continue goes on"
     return "cut off at the limit of tokens" if turn.finish_reason == "length" else ""

@@ -94,7 +94,8 @@ class NotebookHost:
         self._shell = shell
         self._cells = cells
         self._live = live or (lambda: None)
-        self._plain = hosts.PlainHost()
+        self._plain = hosts.PlainHost(None if in_kernel(shell) else "terminal")
+        self._waiting = hosts.PlainHost("wait")
 
     def cell_id(self) -> str | None:
         """The id of the cell that is running, where the front end tells it."""
@@ -108,7 +109,7 @@ class NotebookHost:
     def run(self, conversation: Any, stream: hosts.Stream) -> bool:
         """Draw and wait by blocking."""
         if not self._draws():
-            return self._plain.run(conversation, stream)
+            return self._undrawn().run(conversation, stream)
         from .drawing import Drawing
 
         drawing = Drawing(self._shell, conversation, stream, live=is_live(self._live()))
@@ -119,13 +120,18 @@ class NotebookHost:
     async def arun(self, conversation: Any, stream: hosts.Stream) -> bool:
         """Draw and wait by awaiting. The stream runs on the background loop all the same, where there are threads."""
         if not self._draws():
-            return await self._plain.arun(conversation, stream)
+            return await self._undrawn().arun(conversation, stream)
         from .drawing import Drawing
 
         drawing = Drawing(self._shell, conversation, stream, live=is_live(self._live()))
         with drawing:
             await drawing.session.arun()
         return True
+
+    def _undrawn(self) -> hosts.PlainHost:
+        """Who serves what is not drawn: in a kernel somebody may still decide in a later cell."""
+        here = in_kernel(self._shell) and threading.current_thread() is threading.main_thread()
+        return self._waiting if here and is_live(self._live()) else self._plain
 
     def _draws(self) -> bool:
         return (

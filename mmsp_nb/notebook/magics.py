@@ -118,7 +118,7 @@ class MMSPMagics(Magics):
         return asking
 
     def _decide(self, command: str, text: str) -> tuple[Options, Decision]:
-        """What ``%mmsp approve`` or ``%mmsp deny`` means for the calls that wait, in this chat or that of ``--chat``."""
+        """What ``%mmsp approve`` or ``%mmsp deny`` means for the calls that wait, here or in the chat of ``--chat``."""
         options, rest = Options(), text
         if text.startswith("--chat "):
             options.chat, _, rest = text.removeprefix("--chat ").strip().partition(" ")

@@ -21,6 +21,8 @@ SUBCOMMANDS: dict[str, str] = {
     "status": "what is in use now (also without a subcommand)",
     "ask": "[options] PROMPT: ask in one line",
     "continue": "go on where the last answer stopped, or ask again what failed",
+    "approve": "[NAMES] [argument=value ...]: let calls run that wait for your word, changed if you like",
+    "deny": "[REASON]: leave them undone, and tell the model why",
     "model": "[ID]: show or change the model of this chat",
     "models": "[WORD]: the models that can be used, or those with WORD in their name",
     "tools": "[add | remove NAMES]: show or change the tools that models may call",
@@ -38,6 +40,10 @@ SUBCOMMANDS: dict[str, str] = {
 }
 
 
+VERBATIM = ("approve", "deny")
+"""Subcommands whose words are read by themselves: values may be JSON, a reason may have any character."""
+
+
 class OptionError(ValueError):
     """Something that was typed is not right; the message is one line and says what to do."""
 
@@ -52,6 +58,8 @@ class Options:
     new: bool = False
     system: str | None = None
     tools: list[str] | None = None
+    ask: list[str] | None = None
+    type: str | None = None
     max_tokens: int | None = None
     temperature: float | None = None
     thinking: str | None = None
@@ -131,6 +139,8 @@ OPTIONS: dict[str, Option] = {
     "--system": Option("system", _text, "TEXT: the system prompt of this cell"),
     "--tools": Option("tools", _names, "A,B: only these tools for this cell"),
     "--no-tools": Option("tools", None, "no tools for this cell", constant=[]),
+    "--ask": Option("ask", _names, "A,B: these tools wait for your word in this cell; * stands for any"),
+    "--type": Option("type", _text, "TYPE: the answer is an object of this type, as in list[Invoice]; see --out"),
     "--max-tokens": Option("max_tokens", _whole, "N: budget of an answer"),
     "--temperature": Option("temperature", _number, "X: sampling temperature"),
     "--thinking": Option("thinking", _level, f"LEVEL: {', '.join(THINKING)}"),
@@ -172,6 +182,8 @@ def parse_line(line: str) -> tuple[str, Options | list[str]]:
         if not options.prompt:
             raise OptionError("%mmsp ask needs a prompt")
         return command, options
+    if command in VERBATIM:
+        return command, [rest.strip()]
     words = rest.split("#", 1)[0] if rest.lstrip().startswith("#") or " #" in rest else rest
     return command, words.split()
 

@@ -50,6 +50,8 @@ _MARKS = {
     "invalid": ("✗", _RED),
     "timeout": ("✗", _RED),
     "interrupted": ("■", QUIET),
+    "denied": ("✗", _RED),
+    "held": ("?", "color:var(--jp-warn-color1,#f57c00)"),
 }
 _BOX = "margin:.5em 0;padding:.6em .8em;border-radius:4px;"
 
@@ -211,8 +213,8 @@ def call_html(call: CallView, *, times: bool = True, elapsed: float | None = Non
 def _brief(call: CallView) -> str:
     if call.open:
         return ""
-    if call.state == "interrupted":
-        return "interrupted"
+    if call.state in ("interrupted", "held"):
+        return "interrupted" if call.state == "interrupted" else "not run yet"
     if call.images and not call.result.strip():
         return f"{len(call.images)} image{'s' if len(call.images) > 1 else ''}"
     return single_line(mask(call.result), 80)

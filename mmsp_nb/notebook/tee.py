@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
+from mmsp_nb.masking import mask_keys
 from mmsp_nb.tools import ToolOutcome
 
 __all__ = ["Sink", "recording", "suspended"]
@@ -74,10 +75,17 @@ class Sink:
             again()
 
     def amend(self, outcome: ToolOutcome) -> None:
-        """A tool that returned nothing has said what it had to say on the screen: then that is its result."""
+        """A tool that returned nothing has said what it had to say on the screen: then that is its result.
+
+        One with ``capture=True`` has its output beside its result, also when it failed.
+        """
         if outcome.ok and outcome.value is None and self.wrote:
             outcome.text = self.text.strip() or outcome.text
             outcome.images = outcome.images or list(self.images)
+        elif outcome.tool is not None and outcome.tool.capture and self.wrote:
+            printed = mask_keys(self.text.strip())
+            outcome.text += f"\n\nPrinted:\n{printed}" if printed else ""
+            outcome.images += self.images[: MAX_IMAGES - len(outcome.images)]
 
 
 class _Stream:
