@@ -253,7 +253,7 @@ class Inspector {
       this.chips,
       this.count,
       make("span.space"),
-      button("next error", "Go to the next error", () => this.send({ op: "locate", after: this.active }), ".quiet"),
+      button("next error", "Go to the next error (e)", () => this.send({ op: "locate", after: this.active }), ".quiet.next"),
     );
     this.bars = make("div.bars", { role: "group", "aria-label": "Tokens of each turn" });
     this.sizer = make("div.sizer", { role: "presentation" });
@@ -711,7 +711,7 @@ class Inspector {
 
   fillBody(body, row) {
     if (row.kind === "tool") {
-      if (row.args) body.append(make("pre.args", {}, row.args));
+      if (row.args && row.args !== row.head) body.append(make("pre.args", {}, row.args)); // the line above shows a short one
       if (row.result) body.append(make(`pre.result`, {}, row.result.text));
       for (const image of row.images ?? []) body.append(picture(image));
     } else if (row.kind === "media") {
