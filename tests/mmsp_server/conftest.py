@@ -19,9 +19,10 @@ from mmsp_nb.testing.plugin import no_provider_keys  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "switching"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
+pytest.register_assert_rewrite(*{"wire_rules", "switch_kinds"} - sys.modules.keys())
 
-from mmsp_server_process import DEMO, KEY, MmspServer, python
-from switch_kinds import KINDS
+from mmsp_server_process import DEMO, KEY, MmspServer, python  # noqa: E402
+from switch_kinds import KINDS  # noqa: E402
 
 if not python().exists():
     collect_ignore_glob = ["test_*.py"]
