@@ -62,8 +62,10 @@ class Drawing:
             self._close(f"stopped after {seconds(elapsed)}" if self._output.live else "stopped")
             if isinstance(error, KeyboardInterrupt):
                 raise stopped(elapsed) from None
+            stopped(elapsed, error)  # a task was cancelled, and stays so
         else:
-            self._close("failed; what had come so far is kept" if self._output.written else "")
+            something = self._output.written or self._output.busy
+            self._close("failed; what had come so far is kept" if something else "")
             calm(error, where=True)
 
     def _close(self, note: str, footer: str = "") -> None:

@@ -41,10 +41,11 @@ def calm(error: BaseException, *, where: bool = False) -> BaseException:
     return error
 
 
-def stopped(after: float) -> KeyboardInterrupt:
-    """The exception for a cell that was interrupted after that many seconds."""
-    error = KeyboardInterrupt("stopped")
-    _render_with(error, lambda: [f"KeyboardInterrupt: stopped after {after:.1f} s; what had come so far is kept"])
+def stopped(after: float, error: BaseException | None = None) -> BaseException:
+    """The exception for a cell that was interrupted after that many seconds: a KeyboardInterrupt, or ``error``."""
+    error = error or KeyboardInterrupt("stopped")
+    line = f"{type(error).__name__}: stopped after {after:.1f} s; what had come so far is kept"
+    _render_with(error, lambda: [line])
     return error
 
 
