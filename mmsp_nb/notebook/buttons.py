@@ -6,6 +6,9 @@ from typing import Any
 
 __all__ = ["show"]
 
+CHAT = "_mmsp_deciding"
+"""The variable that holds the conversation while a button's cell runs."""
+
 
 def show(shell: Any, turn: Any, chat: Any) -> bool:
     """Display the buttons for the calls of ``turn``. False where there are no widgets.
@@ -30,8 +33,11 @@ def show(shell: Any, turn: Any, chat: Any) -> bool:
                 print("This has been decided, or something else was asked.")
                 return
             # as a cell of its own, so that the answer is drawn and its tools behave as in one
-            shell.user_ns["_mmsp_chat"] = chat
-            shell.run_cell(f"get_ipython().run_line_magic('mmsp', '{word} --chat _mmsp_chat')", store_history=False)
+            shell.user_ns[CHAT] = chat
+            try:
+                shell.run_cell(f"{CHAT}.{word}();", store_history=False)
+            finally:
+                shell.user_ns.pop(CHAT, None)
 
     approve.on_click(lambda _: decide("approve"))
     deny.on_click(lambda _: decide("deny"))

@@ -118,12 +118,9 @@ class MMSPMagics(Magics):
         return asking
 
     def _decide(self, command: str, text: str) -> tuple[Options, Decision]:
-        """What ``%mmsp approve`` or ``%mmsp deny`` means for the calls that wait, here or in the chat of ``--chat``."""
-        options, rest = Options(), text
-        if text.startswith("--chat "):
-            options.chat, _, rest = text.removeprefix("--chat ").strip().partition(" ")
-        chat = self.chats.find(options.chat)
-        return options, parse(command, rest, [] if chat is None else chat.awaiting)
+        """What ``%mmsp approve`` or ``%mmsp deny`` means for the calls that wait."""
+        chat = self.chats.find()
+        return Options(), parse(command, text, [] if chat is None else chat.awaiting)
 
     def _continue(self) -> Options:
         chat = self.chats.find()
