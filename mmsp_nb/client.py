@@ -72,6 +72,9 @@ class AutoLLMClient:
         transport: Transport | None = None,
     ) -> None:
         transport = transport or Transport()
+        if not hasattr(transport, "send"):
+            hint = "; write Transport(handler=...)" if callable(transport) else ""
+            raise TypeError(f"transport must be a Transport, not {type(transport).__name__}{hint}")
         cassette = transport.cassette
         stand_in = KEYLESS if cassette is not None and cassette.replays else None
         route = resolve(model, api_key, base_url, client_type, default_headers, stand_in=stand_in)

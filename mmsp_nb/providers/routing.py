@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
+from mmsp_nb.masking import mask_keys
 from mmsp_nb.protocol.errors import ApiKeyRequiredError, RoutingError, UnsupportedParameterError
 from mmsp_nb.providers import catalog, vendors
 from mmsp_nb.providers.base import Request
@@ -42,7 +43,12 @@ class Route:
     """The caller's default headers."""
 
     def url(self, request: Request) -> str:
-        return self.base_url + request.path
+        """The address of a request. A query of the base URL (``?api-version=...``) stays, behind the path."""
+        base, mark, query = self.base_url.partition("?")
+        if not mark:
+            return base + request.path
+        path, _, own = request.path.partition("?")
+        return f"{base.rstrip('/')}{path}?{'&'.join(part for part in (query, own) if part)}"
 
     def headers_for(self, request: Request) -> dict[str, str]:
         """All headers of a request: its own, the key's, and over both of them the caller's default headers."""
@@ -72,6 +78,10 @@ def resolve(
     """
     if not isinstance(model, str) or not model.strip():
         raise RoutingError(f"model must be a model id such as 'gpt-5.5', not {model!r}", model=None)
+    for name, value in (("api_key", api_key), ("base_url", base_url), ("client_type", client_type)):
+        if value is not None and not isinstance(value, str):  # its value is not shown: it may be a key
+            raise RoutingError(f"{name} must be a string, not {type(value).__name__}", model=model)
+    base_url = base_url and base_url.strip()
     named = client_type or environ.get("CLIENT_TYPE") or ""
     headers = _checked(default_headers or {})
     if not (api_key or base_url) and (model in _OURS or model.startswith(("demo:", "fake:"))):
@@ -84,7 +94,7 @@ def resolve(
     except ApiKeyRequiredError:
         if stand_in is None or api_key:
             raise
-        endpoint = (base_url or environ.get(vendor.base_url_env) or vendor.default_base_url).strip()
+        endpoint = base_url or environ.get(vendor.base_url_env, "").strip() or vendor.default_base_url
         key = f"{stand_in},{stand_in}" if endpoint.lower().startswith("bedrock://") else stand_in
     vendor, endpoint = _special(vendor, model, key, endpoint, explicit=bool(base_url))
     return Route(vendor, model, endpoint.rstrip("/"), key, bool(named), headers)
@@ -106,6 +116,9 @@ def auth_headers(route: Route) -> dict[str, str]:
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(headers, Mapping):
+        why = f"default_headers must be a dict of names and values, not {type(headers).__name__}"
+        raise UnsupportedParameterError(why, parameter="default_headers")
     for name, value in headers.items():
         if not all(isinstance(part, str) and part.isascii() and part.isprintable() for part in (name, value)):
             why = f"default_headers: {name!r} must be a text of printable ASCII characters"
@@ -145,10 +158,8 @@ def _model_hint(model: str) -> str:
     listed = catalog.find(model)
     if listed:
         return f"for {listed.platform} pass client_type={listed.client!r}, base_url={listed.base_url!r} and its api_key"
-    close = difflib.get_close_matches(
-        model.lower(), [row.model for row in catalog.models() if family(row.model)], 1, 0.7
-    )
-    if close:
+    known = [*_OURS, *(row.model for row in catalog.models() if family(row.model))]
+    if close := difflib.get_close_matches(model.strip().lower(), known, 1, 0.7):
         return f"did you mean {close[0]!r}?"
     return f"ids start with {', '.join(FAMILIES)}; any other needs client_type=, for instance 'openai-chat'"
 
@@ -158,7 +169,7 @@ def _credentials(
 ) -> tuple[str | None, str]:
     key = (api_key or "").strip() or None
     env_key = environ.get(vendor.api_key_env, "").strip() or None
-    endpoint = (base_url or environ.get(vendor.base_url_env) or vendor.default_base_url).strip()
+    endpoint = base_url or environ.get(vendor.base_url_env, "").strip() or vendor.default_base_url
     foreign = bool(base_url) and (vendor.open_server or _comparable(endpoint) != _comparable(vendor.default_base_url))
     if key is None and not foreign:
         key = env_key
@@ -180,6 +191,8 @@ def _credentials(
     if key and not key.startswith("{") and not (key.isascii() and key.isprintable()):
         # found out later, it would stand in an error message of the HTTP library
         raise _bad_key(vendor, "the key holds a line break or another character that no key has: paste it again")
+    if key and re.match(r"[\"']|bearer\s", key, re.IGNORECASE):
+        raise _bad_key(vendor, "the key must stand alone: take off the quotes, or the word 'Bearer'")
     return key, endpoint
 
 
@@ -208,9 +221,22 @@ def _special(vendor: Vendor, model: str, key: str | None, endpoint: str, explici
             raise _bad_key(vendor, "Bedrock needs the key '<access key id>,<secret access key>'")
         special = vendors.bedrock(region)
         return special, special.default_base_url
-    if urlsplit(endpoint).scheme.lower() not in ("http", "https") or not urlsplit(endpoint).netloc:
-        raise refuse(f"expected a base URL that starts with http:// or https://, not {endpoint!r}")
-    return vendor, endpoint
+    if fault := _url_fault(endpoint):
+        said = "base_url" if explicit else vendor.base_url_env
+        raise refuse(f"{said} must be {fault}, not {mask_keys(endpoint)!r}")
+    return vendor, endpoint.partition("#")[0]
+
+
+def _url_fault(url: str) -> str:
+    """What a base URL should be that is none; nothing for one that can be used."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+            return "a URL that starts with http:// or https://"
+        parts.port  # noqa: B018  # raises when it is none
+    except ValueError:
+        return "a URL such as http://localhost:8000/v1, its port a number up to 65535"
+    return "a URL without spaces" if re.search(r"\s", url) else ""
 
 
 def _project(vendor: Vendor, key: str) -> str:
@@ -230,5 +256,8 @@ def _bad_key(vendor: Vendor, why: str) -> ApiKeyRequiredError:
 
 def _comparable(url: str) -> tuple[str, ...]:
     """What makes two endpoints the same: scheme and host without case, the path without trailing slashes."""
-    parts = urlsplit(url.strip())
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:  # no URL; it is refused later
+        return (url,)
     return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/"), parts.query, parts.fragment

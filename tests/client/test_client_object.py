@@ -23,6 +23,7 @@ from mmsp_nb import (
     UpstreamError,
 )
 from mmsp_nb.testing import Gate, Reply, streams
+from mmsp_nb.transport.cassette import record
 from mmsp_nb.testing.wire import chat, embeddings, messages
 
 PNG_URL = f"data:image/png;base64,{base64.b64encode(streams.PNG).decode()}"
@@ -289,3 +290,11 @@ async def test_an_mmsp_stream_without_a_stop_is_incomplete(make_client, provider
     with pytest.raises(IncompleteStreamError) as caught:
         await collect(make_client("mmsp").streaming_response_stateful(user("hi")))
     assert caught.value.missing == ("usage_metadata", "finish_reason")
+
+
+def test_a_handler_in_the_place_of_a_transport_is_told_where_it_goes(tmp_path) -> None:
+    handler = record(tmp_path / "tape.jsonl")
+    with pytest.raises(TypeError, match=r"transport must be a Transport, not Cassette; write Transport\(handler=...\)"):
+        AutoLLMClient("gpt-5.5", "k", transport=handler)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="transport must be a Transport, not str$"):
+        AutoLLMClient("gpt-5.5", "k", transport="http")  # type: ignore[arg-type]

@@ -262,11 +262,69 @@ def test_bedrock_key_needs_exactly_one_comma(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["bedrock://", "bedrock://evil.example/", "bedrock://us-east-1.x", "ftp://x", "x", "http://"]
+    "url",
+    [
+        *("bedrock://", "bedrock://evil.example/", "bedrock://us-east-1.x", "ftp://x", "x", "http://", "http:///v1"),
+        *("http://[::1", "http://127.0.0.1:99999/v1", "http://127.0.0.1:abc/v1", "http://exa mple/v1"),
+    ],
 )
 def test_impossible_base_urls_are_refused(url: str) -> None:
-    with pytest.raises(RoutingError, match="base URL"):
+    with pytest.raises(RoutingError, match=r"base_url must be|base URL such as"):
         resolve("x", "A,B", url, "anthropic-official", environ={})
+
+
+def test_the_variable_that_holds_an_impossible_base_url_is_named() -> None:
+    with pytest.raises(RoutingError, match=r"^OPENAI_BASE_URL must be a URL that starts with http"):
+        resolve("gpt-5.5", environ={**KEYS, "OPENAI_BASE_URL": "api.example.com"})
+
+
+def test_a_blank_base_url_is_none() -> None:
+    assert resolve("gpt-5.5", environ={**KEYS, "OPENAI_BASE_URL": "  "}).base_url == "https://api.openai.com/v1"
+    assert resolve("gpt-5.5", base_url=" ", environ=KEYS).api_key == KEYS["OPENAI_API_KEY"]
+
+
+def test_a_key_in_the_place_of_a_url_is_not_shown() -> None:
+    with pytest.raises(RoutingError) as caught:
+        resolve("x", "https://example.com", "sk-proj-aB3dE5gH7jK9mN1pQ3s", "openai-chat", environ={})
+    assert "aB3dE5" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [
+        ("https://x.example/v1?api-version=7", "https://x.example/v1/chat?api-version=7"),
+        ("https://x.example/v1/?api-version=7", "https://x.example/v1/chat?api-version=7"),
+        ("https://x.example/v1/#part", "https://x.example/v1/chat"),
+        ("https://x.example/v1//", "https://x.example/v1/chat"),
+    ],
+)
+def test_the_path_goes_before_the_query_of_a_base_url(base_url: str, url: str) -> None:
+    found = resolve("x", "k", base_url, "openai-chat", environ={})
+    assert found.url(Request("/chat")) == url
+    with_query = found.url(Request("/chat?limit=5"))
+    assert with_query.startswith("https://x.example/v1/chat?") and with_query.endswith("limit=5")
+
+
+@pytest.mark.parametrize("given", [{"api_key": 5}, {"api_key": b"k"}, {"base_url": 5}, {"client_type": b"x"}])
+def test_what_is_no_string_is_refused_by_name(given: dict) -> None:
+    (name,) = given
+    with pytest.raises(RoutingError, match=f"^{name} must be a string, not (int|bytes)$"):
+        resolve("gpt-5.5", **given, environ=KEYS)
+    with pytest.raises(UnsupportedParameterError, match="default_headers must be a dict"):
+        resolve("gpt-5.5", default_headers=["X-A"], environ=KEYS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", ['"sk-secret"', "'sk-secret'", "Bearer sk-secret", "bearer sk-secret"])
+def test_a_key_with_quotes_or_its_scheme_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(ApiKeyRequiredError, match="must stand alone") as caught:
+        resolve("gpt-5.5", key, environ={})
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", ["DEMO", "demo ", "Local"])
+def test_a_misspelt_model_of_this_package_is_recognised(model: str) -> None:
+    with pytest.raises(RoutingError, match=f"did you mean '{model.strip().lower()}'"):
+        resolve(model, environ={})
 
 
 SERVICE_ACCOUNT = '{"type": "service_account", "project_id": "proj-1", "private_key": "PEM"}'
