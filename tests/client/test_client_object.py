@@ -23,8 +23,8 @@ from mmsp_nb import (
     UpstreamError,
 )
 from mmsp_nb.testing import Gate, Reply, streams
-from mmsp_nb.transport.cassette import record
 from mmsp_nb.testing.wire import chat, embeddings, messages
+from mmsp_nb.transport.cassette import record
 
 PNG_URL = f"data:image/png;base64,{base64.b64encode(streams.PNG).decode()}"
 KEY = "sk-test-0123456789"
@@ -296,5 +296,5 @@ def test_a_handler_in_the_place_of_a_transport_is_told_where_it_goes(tmp_path) -
     handler = record(tmp_path / "tape.jsonl")
     with pytest.raises(TypeError, match=r"transport must be a Transport, not Cassette; write Transport\(handler=...\)"):
         AutoLLMClient("gpt-5.5", "k", transport=handler)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="transport must be a Transport, not str$"):
+    with pytest.raises(TypeError, match=r"transport must be a Transport, not str$"):
         AutoLLMClient("gpt-5.5", "k", transport="http")  # type: ignore[arg-type]
