@@ -8,12 +8,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol import usage as tokens
+from mmsp_nb.protocol.items import UniConfig
 from mmsp_nb.protocol.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from mmsp_nb.local import Choice
+    from mmsp_nb.tools import Policy
 
-__all__ = ["choose", "cost_of", "make_client", "origin", "prices", "with_cassette"]
+__all__ = [
+    *("choose", "cost_of", "defaults", "make_client", "origin", "policy_of", "prices", "stateful", "with_cassette"),
+]
 
 _CLIENT_OPTIONS = ("api_key", "base_url", "client_type", "default_headers", "transport")
 _OPTIONS = (
@@ -46,9 +50,35 @@ def make_client(model: str, options: Mapping[str, Any]) -> Any:
 
     for name in options:
         if name not in _CLIENT_OPTIONS:
+            if name in UniConfig.__annotations__:
+                raise TypeError(f"{name!r} belongs into the config: config={{{name!r}: ...}}")
             near = did_you_mean(name, [*_CLIENT_OPTIONS, *_OPTIONS])
             raise TypeError(f"unknown option {name!r} of a conversation{near}")
     return AutoLLMClient(model, **options)
+
+
+def stateful(client: Any) -> Any:
+    """``client``; TypeError when it is none of the protocol."""
+    if isinstance(client, type) or not hasattr(client, "streaming_response_stateful"):
+        hint = f"; for a model's id write Conversation({client!r})" if isinstance(client, str) else ""
+        raise TypeError(f"client must be an AutoLLMClient or another client of the protocol, not {client!r:.80}{hint}")
+    return client
+
+
+def defaults(config: Any) -> dict[str, Any]:
+    """``config`` as a dict of its own; TypeError when it is none."""
+    if config is not None and not isinstance(config, Mapping):
+        raise TypeError(f"config must be a dict such as {{'max_tokens': 500}}, not {type(config).__name__}")
+    return dict(config or {})
+
+
+def policy_of(policy: Any) -> Policy | None:
+    """``policy``; TypeError when it is none."""
+    from mmsp_nb.tools import Policy
+
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"policy must be a Policy, such as Policy(ask=['*']), not {policy!r:.80}")
+    return policy
 
 
 def with_cassette(cassette: Any, client: Any, options: Mapping[str, Any]) -> Any:

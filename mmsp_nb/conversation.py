@@ -94,10 +94,10 @@ class Conversation(Tree, Keeping):
         **client_options: Any,
     ) -> None:
         self._tools = registry_of(tools)
-        self.config: dict[str, Any] = dict(config or {})
+        self.config: dict[str, Any] = choosing.defaults(config)
         if system is not None:
             self.config["system_prompt"] = system
-        self.policy = policy or Policy()
+        self.policy = choosing.policy_of(policy) or Policy()
         self.max_turns = checked_max_turns(max_turns)
         self.max_calls, self.max_cost = checked_max_calls(max_calls), checked_max_cost(max_cost)
         self.name = name
@@ -108,9 +108,12 @@ class Conversation(Tree, Keeping):
         if cassette is not None:
             client_options["transport"] = choosing.with_cassette(cassette, client, client_options)
         if client is None and model is None:
-            model, client_options = self._choose(client_options)
+            choice = choosing.choose(client_options.get("transport"))
+            model, self.why = choice.model, choice.why
+            client_options = {"client_type": choice.client_type, **client_options}
         self._transport = client_options.get("transport")
-        self.client = client if client is not None else choosing.make_client(model or "", client_options)
+        made = client is None
+        self.client = choosing.make_client(model or "", client_options) if made else choosing.stateful(client)
         self._before: list[UniMessage] = self.client.get_history()
         if (origin := choosing.origin(self.client)) is not None:
             for message in self._before:
@@ -400,6 +403,7 @@ class Conversation(Tree, Keeping):
     ) -> tuple[Recorder, UniMessage | None]:
         """Make the turn; returns the message to send, which also carries what was left unsent before."""
         check_budget(self.budget, (turn.cost for turn in self.turns))
+        self._follow()
         last = self.turns[-1] if self.turns else None
         turn = Turn(
             model=self.model,
@@ -460,6 +464,7 @@ class Conversation(Tree, Keeping):
             self.turns.remove(turn)  # wrong in form: nothing was sent, and nothing is kept
         if turn.state != "done" or (turn.history and turn.history[-1]["role"] == "user"):
             self._load_history()
+        self._given = tuple(self._sent())
         self._tell(turn, None)
 
     # history
@@ -475,6 +480,7 @@ class Conversation(Tree, Keeping):
             foreign = {n for n, message in enumerate(messages) if message.get("origin", own) != own}
             messages, report = repair(messages, foreign=foreign)
         self.client.set_history(messages)
+        self._given = tuple(self._sent())
         return report
 
     def _idle(self, what: str) -> None:
@@ -492,8 +498,3 @@ class Conversation(Tree, Keeping):
                 "this client cannot be copied, and a fork needs one of its own: fork(client=...)", operation="fork"
             )
         return self.client.sibling()
-
-    def _choose(self, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        choice = choosing.choose(options.get("transport"))
-        self.why = choice.why
-        return choice.model, {"client_type": choice.client_type, **options}

@@ -8,13 +8,14 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from mmsp_nb import hosts, media
+from mmsp_nb import choosing, hosts, media
 from mmsp_nb.agent import Agent
 from mmsp_nb.answer import Answer
 from mmsp_nb.protocol.copying import copy_item
 from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedOperationError
-from mmsp_nb.protocol.history import now_ms
+from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms
 from mmsp_nb.protocol.items import Item, UniMessage
+from mmsp_nb.protocol.validation import check_messages
 from mmsp_nb.tools import Policy, Tool, ToolRegistry, Verdict
 from mmsp_nb.turns import Recorder, Turn
 from mmsp_nb.typed import TypedAnswer
@@ -48,11 +49,11 @@ class Question:
     ) -> None:
         self.images = _several(images)
         self.prompt = "" if prompt is None and self.images else prompt
-        self.config = dict(config or {})
+        self.config = choosing.defaults(config)
         self.tools = None if tools is None else registry_of(tools)
         self.signal = signal
         self.typed = None if type is None else TypedAnswer(type)
-        self.policy = policy
+        self.policy = choosing.policy_of(policy)
         self.verdicts = verdicts
         self.held: list[Item] = []
         self.cell = hosts.cell()
@@ -109,6 +110,8 @@ def registry_of(tools: Tools | None) -> ToolRegistry:
         return ToolRegistry()
     if isinstance(tools, str | Tool) or callable(tools):
         return ToolRegistry(tools)
+    if not isinstance(tools, Iterable):
+        raise TypeError(f"tools must be a function or a list of functions, not {tools!r:.80}")
     return ToolRegistry(*tools)
 
 
@@ -123,12 +126,33 @@ def user_message(prompt: Any, images: Iterable[Any] = ()) -> UniMessage:
             if part.strip():
                 items.append({"type": "text.done", "text": part})
         elif isinstance(part, Mapping):
-            items += copy_item(part["content_items"] if "content_items" in part else [dict(part)])
+            items += _items_of(part)
         else:
-            items.append(_picture(part))
+            try:
+                items.append(_picture(part))
+            except InvalidMessageError as error:
+                why = f"a prompt is a text, or a list of texts and pictures; {error.message}"
+                raise InvalidMessageError(why, message_index=0) from None
     if not items:
         raise InvalidMessageError("the prompt is empty", message_index=0)
-    return {"role": "user", "content_items": items, "created_at": now_ms()}
+    message: UniMessage = {"role": "user", "content_items": items, "created_at": now_ms()}
+    check_messages([message])
+    return message
+
+
+def _items_of(part: Mapping[str, Any]) -> list[Item]:
+    """The items of a message, or of an item alone, as copies."""
+    message: Any = dict(part) if "role" in part or "content_items" in part else {"content_items": [dict(part)]}
+    if (role := message.setdefault("role", "user")) == "assistant":
+        raise InvalidMessageError(
+            f"a prompt is what the user says, not a message of the {role}: give a whole history to a client's "
+            "set_history(), and the client to Conversation(client=...)",
+            message_index=0,
+        )
+    [message] = normalize_legacy_messages([message])
+    check_messages([message])
+    items: list[Item] = copy_item(message["content_items"])
+    return items
 
 
 def _picture(image: Any) -> Item:

@@ -75,6 +75,7 @@ class Tree:
         self._done: list[_Step] = []
         self._undone: list[tuple[_State, _Step | None, _State]] = []
         self._watchers: list[Watcher] = []
+        self._given: tuple[Turn, ...] = ()  # those whose history the client has
 
     # branches
 
@@ -378,6 +379,13 @@ class Tree:
                 if "hidden" in flags:
                     self._find_stale()
         return changed
+
+    def _follow(self) -> None:
+        """Give the client its history anew when `turns` was changed by hand: popped, cleared, replaced, reordered."""
+        if tuple(self._sent()) != self._given:
+            self._shelve()
+            self._find_stale()
+            self._load_history()
 
     def _shelve(self) -> None:
         self._branches[self.branch] = self.turns

@@ -1,0 +1,93 @@
+"""What people give and change without reading: wrong forms get one line that says the fix, and nothing is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmsp_nb.client import AutoLLMClient
+from mmsp_nb.conversation import Conversation
+from mmsp_nb.protocol.errors import InvalidMessageError
+from mmsp_nb.testing import FakeProvider, streams
+
+
+def _text(text):
+    return {"type": "text.done", "text": text}
+
+
+PROMPTS = {
+    "another protocol's message": ({"role": "user", "content": "hi"}, "no 'content_items'; write"),
+    "such messages in a list": ([{"role": "user", "content": "hi"}], "no 'content_items'; write"),
+    "an answer": ({"role": "assistant", "content_items": [_text("b")]}, "not a message of the assistant"),
+    "a system prompt": ({"role": "system", "content_items": [_text("b")]}, "'system_prompt'"),
+    "an item without a type": ({"text": "hi"}, "'type' is missing"),
+    "an item of no kind": ({"type": "txt.done", "text": "hi"}, "did you mean 'text.done'"),
+    "an item without its text": ([{"type": "text.done", "txt": "hi"}], "'text' is missing"),
+    "a number": (3, "a prompt is a text, or a list of texts and pictures; int is no image"),
+    "nothing in a list": ([None], "a prompt is a text"),
+}
+
+
+@pytest.mark.parametrize(("prompt", "said"), PROMPTS.values(), ids=PROMPTS)
+def test_a_prompt_of_a_wrong_form_is_refused_and_leaves_no_trace(prompt, said):
+    chat = Conversation("demo")
+    chat.ask("hello")
+    with pytest.raises(InvalidMessageError, match=said) as caught:
+        chat.ask(prompt)
+    assert "\n" not in str(caught.value)
+    assert len(chat) == 1 and "hello" in repr(chat)
+    assert chat.ask("hello").text, "it can go on"
+
+
+def test_messages_of_a_dialogue_are_no_prompt():
+    dialogue = [{"role": role, "content_items": [_text(role)]} for role in ("user", "assistant", "user")]
+    with pytest.raises(InvalidMessageError, match=r"set_history"):
+        Conversation("demo").ask(dialogue)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"config": [1]}, "config must be a dict"),
+        ({"config": "x"}, "config must be a dict"),
+        ({"policy": "ask"}, "policy must be a Policy"),
+        ({"tools": 3}, "tools must be a function or a list of functions, not 3"),
+        ({"temperature": 0.5}, r"'temperature' belongs into the config: config=\{'temperature': ...\}"),
+        ({"max_tokens": 5}, "'max_tokens' belongs into the config"),
+    ],
+)
+def test_an_option_of_a_wrong_form_is_named_with_its_right_form(options, said):
+    with pytest.raises(TypeError, match=said):
+        Conversation("demo", **options)
+    if not options.keys() & {"temperature", "max_tokens"}:
+        with pytest.raises(TypeError, match=said):
+            Conversation("demo").ask("hi", **options)
+
+
+@pytest.mark.parametrize("client", ["demo", AutoLLMClient, object()])
+def test_what_is_no_client_is_refused(client):
+    with pytest.raises(TypeError, match="client must be an AutoLLMClient"):
+        Conversation(client=client)
+
+
+CHANGES = {
+    "popped": (lambda chat: chat.turns.pop(), ["one", "three"]),
+    "cleared": (lambda chat: chat.turns.clear(), ["three"]),
+    "deleted": (lambda chat: chat.turns.__delitem__(0), ["two", "three"]),
+    "replaced": (lambda chat: setattr(chat, "turns", chat.turns[:1]), ["one", "three"]),
+    "reordered": (lambda chat: chat.turns.reverse(), ["two", "one", "three"]),
+    "hidden": (lambda chat: setattr(chat.turns[0], "hidden", True), ["two", "three"]),
+}
+
+
+@pytest.mark.parametrize(("change", "asked"), CHANGES.values(), ids=CHANGES)
+def test_turns_changed_by_hand_are_what_is_sent(change, asked):
+    with FakeProvider().when("/completions", streams.reply("text", "chat")) as provider:
+        chat = Conversation("m", api_key="k", base_url=provider.url("/v1"), client_type="openai-chat")
+        chat.ask("one")
+        chat.ask("two")
+        change(chat)
+        chat.ask("three")
+        sent = [m["content"][0]["text"] for m in provider.last.body["messages"] if m["role"] == "user"]
+    assert sent == asked
+    assert [m["content_items"][0]["text"] for m in chat.messages if m["role"] == "user"] == asked
+    assert chat.branches[chat.branch] == chat.turns
