@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from .render import note_html, text_html, wrap
-from .sanitize import clean, shorten
-from .secrets import mask
-
+# what draws is loaded when the first answer is drawn
 __all__ = ["register", "unregister"]
 
 LIMIT = 40_000
@@ -34,15 +31,25 @@ def unregister(shell: Any) -> None:
 
 
 def _plain(value: Any, printer: Any, cycle: bool) -> None:
+    from .sanitize import clean
+    from .secrets import mask
+
     printer.text(clean(mask(repr(value))))
 
 
 def _answer(answer: Any) -> str:
     from mmsp_nb.exports import note_of
 
+    from .render import note_html, text_html, wrap
+    from .sanitize import shorten
+    from .secrets import mask
+
     note = note_of(answer.turn)
     return wrap(text_html(shorten(mask(answer.text), LIMIT)), extra=note_html(mask(note)) if note else "")
 
 
 def _conversation(chat: Any) -> str:
+    from .sanitize import clean
+    from .secrets import mask
+
     return clean(mask(str(chat._repr_html_())))

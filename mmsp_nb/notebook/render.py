@@ -6,11 +6,13 @@ Jupyter's own variables with a fallback that is readable on white and on black.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .failures import users_traceback
 from .markdown import code_block, stylesheet, to_html
 from .sanitize import clean, escape, shorten, single_line
 from .secrets import mask
@@ -147,6 +149,8 @@ class CallView:
         self.since = 0.0
         self.took: float | None = None
         self.result = ""
+        self.traceback = ""
+        self.note = ""
         self.images: list[str] = []
 
     @property
@@ -160,6 +164,8 @@ class CallView:
         self.arguments = outcome.arguments
         self.took = outcome.duration
         self.result = outcome.text
+        self.traceback = users_traceback(outcome.error) if outcome.status == "error" else ""
+        self.note = outcome.note
         self.images = [url for url in outcome.images if _PICTURE.match(url)] if images else []
 
 
@@ -221,17 +227,27 @@ def _brief(call: CallView) -> str:
 
 
 def _call_body(call: CallView) -> str:
-    html = ""
+    parts = []
     if call.arguments:
         written = json.dumps(call.arguments, ensure_ascii=False, indent=2, default=str)
-        html += code_block(mask(shorten(written, MAX_ARGUMENTS)), "json", style=";font-size:.9em")
-    result = mask(shorten(call.result, MAX_RESULT))
-    if re.search(r"^\|.*\|\n\|(?: ?:?-+:? ?\|)+$", result, re.MULTILINE):
-        html += f'<div style="font-size:.9em;max-height:24em;overflow:auto">{to_html(result)}</div>'
-    elif result.strip() and (len(result) > 80 or "\n" in result or not html):
-        shown = escape(clean(result), tex=False)
-        html += f'<pre style="white-space:pre-wrap;margin:.5em 0;max-height:24em;overflow:auto">{shown}</pre>'
-    return html + "".join(image_html(url) for url in call.images)
+        parts.append(code_block(mask(shorten(written, MAX_ARGUMENTS)), "json", style=";font-size:.9em"))
+    result = mask(call.result)
+    if result.strip():
+        parts.append(_result(result))
+    pictures = "".join(image_html(url) for url in call.images)
+    return note_html("→").join(parts) + pictures
+
+
+def _result(text: str) -> str:
+    """What a model was told: JSON indented and coloured, tables as tables, everything else as it is."""
+    shown = shorten(text, MAX_RESULT)
+    if re.search(r"^\|.*\|\n\|(?: ?:?-+:? ?\|)+$", shown, re.MULTILINE):
+        return f'<div style="font-size:.9em;max-height:24em;overflow:auto">{to_html(shown)}</div>'
+    if text[:1] in ("{", "[") and len(text) <= MAX_RESULT:
+        with contextlib.suppress(ValueError, RecursionError):
+            shown = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+            return code_block(shorten(shown, MAX_RESULT), "json", style=";font-size:.9em;max-height:24em")
+    return code_block(shown, style=";font-size:.9em;white-space:pre-wrap;max-height:24em")
 
 
 def image_html(url: str) -> str:
