@@ -22,8 +22,10 @@ from typing import Any, Protocol
 from mmsp_nb import loop
 from mmsp_nb.approval import PendingCall
 from mmsp_nb.hosts import Stream
-from mmsp_nb.tools import PreparedCall, ToolOutcome, Verdict, run_calls
+from mmsp_nb.tools import PreparedCall, ToolOutcome, Verdict, run_calls, tables
 
+from .failures import remember_for_debugger
+from .richness import rich_html
 from .tee import Sink, recording
 
 __all__ = ["Drawing", "Mailbox", "Session", "interruptible"]
@@ -98,14 +100,20 @@ class Mailbox:
     async def wait_async(self, timeout: float) -> None:
         """The same, awaiting."""
         running = asyncio.get_running_loop()
-        woken = asyncio.Event()
-        self._wake = lambda: running.call_soon_threadsafe(woken.set)
+        woken = running.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        self._wake = lambda: running.call_soon_threadsafe(wake)
         try:
             if not self._urgent.is_set():
-                with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-                    await asyncio.wait_for(woken.wait(), timeout)
+                # not wait_for, which before Python 3.12 can lose a cancellation, and with it an interrupt
+                await asyncio.wait([woken], timeout=timeout)
         finally:
             self._wake = None
+            woken.cancel()
 
 
 class Session:
@@ -253,6 +261,10 @@ class Session:
             ready.set_result(None)
 
     def _finished(self, outcome: ToolOutcome, sink: Sink) -> None:
+        if outcome.status == "error" and outcome.error is not None:
+            remember_for_debugger(self._shell, outcome.error)
+        elif outcome.ok and not outcome.images and not tables.text(outcome.value):
+            outcome.html = rich_html(self._shell, outcome.value)
         self._output.call_ended(outcome, time.monotonic(), showed=bool(sink.images))
         if not sink.hold:
             return
