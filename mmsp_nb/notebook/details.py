@@ -48,7 +48,7 @@ def request(conversation: Any, turns: list[Turn], turn: Turn) -> str:
     before = [other for other in turns[: turns.index(turn)] if not other.hidden]
     messages = join(before, conversation._before)
     config = {**turn.config}
-    schemas = [tool.schema for tool in conversation.tools if tool.name in turn.tools]
+    schemas = [tool.schema() for tool in conversation.tools if tool.name in turn.tools]
     if schemas:
         config["tools"] = schemas
     shown: list[dict[str, Any]] = []
