@@ -14,7 +14,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record clean
+.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -61,6 +61,15 @@ fetch-model: ## the weights of the local model (92 MB), checked by hash, into th
 notebooks: install ## runs the notebooks on the demo model and stores their outputs
 	@$(BIN)/python scripts/lab.py store $(NOTEBOOKS)
 
+docs: install ## the site, in site/: pages made of the code anew, links checked, notebooks as pages
+	@$(BIN)/python scripts/provider_table.py
+	@$(BIN)/python scripts/reference_page.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+binder: install ## what Binder builds, here: a fresh environment, every notebook, JupyterLab in Chromium, 2 GB of memory
+	@$(INSTALL) browser
+	@$(BIN)/python scripts/binder.py
+
 conformance: install ## this package and the reference side by side, live, 3,000 cases (makes .venvs/reference)
 	@$(BIN)/python tests/conformance/run.py
 	@$(BIN)/python -m pytest -q tests/mmsp_server
@@ -69,5 +78,5 @@ conformance-record: install ## the same, and keeps the reference's results for t
 	@$(BIN)/python tests/conformance/run.py --record
 
 clean: ## removes the environment and everything built; the model in the user's cache stays
-	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+	rm -rf $(VENV) build dist out site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
 	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +

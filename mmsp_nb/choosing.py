@@ -33,8 +33,9 @@ def choose(transport: Any = None) -> Choice:
     """
     from mmsp_nb import local
     from mmsp_nb.local import Choice
+    from mmsp_nb.transport.cassette import current
 
-    cassette = getattr(transport, "cassette", None)
+    cassette = current() if transport is None else getattr(transport, "cassette", None)
     if cassette is not None and cassette.replays and cassette.choice is not None:
         model, client_type = cassette.choice
         return Choice(model, client_type, "the recording was made with it")

@@ -25,17 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 2 * 1024**3
 QUICKSTART = "notebooks/quickstart.ipynb"
-UNWANTED = ("_API_KEY", "_BASE_URL", "_TOKEN", "MMSP_", "CLIENT_TYPE", "VIRTUAL_ENV", "PYTHONPATH", "JUPYTER", "IPYTHON")
-    "_API_KEY",
-    "_BASE_URL",
-    "_TOKEN",
-    "MMSP_",
-    "CLIENT_TYPE",
-    "VIRTUAL_ENV",
-    "PYTHONPATH",
-    "JUPYTER",
-    "IPYTHON",
-)
+UNWANTED = ("_API_KEY", "_BASE_URL", "_TOKEN", "MMSP_", "CLIENT_TYPE", "VIRTUAL_ENV", "PYTHONPATH", "JUPYTER")
 
 
 def main() -> int:

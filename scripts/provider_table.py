@@ -60,7 +60,7 @@ HEAD = """# Providers
 
 *This page is generated from the vendor table by `python scripts/provider_table.py`; a test compares them.*
 
-The model's id decides which client type is used; where an id does not tell, `client_type=` does (in a cell `--client`).
+The model's id decides the client type; where an id does not tell, `client_type=` does (in a cell `--client-type`).
 Keys come from the environment and only go to the provider's own address, or to the one that the environment names.
 """
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from talks import CLIENTS, KEY, demo, talk
 
+from mmsp_nb import Conversation
 from mmsp_nb.testing import FakeProvider, Reply, streams
 from mmsp_nb.testing.plugin import VARIABLES
 from mmsp_nb.testing.streams import PNG
@@ -60,3 +61,18 @@ def test_the_demo_is_the_same_elsewhere(tmp_path, no_provider_keys, monkeypatch)
     again = replayed(path, "demo")
     assert again.pop("unused") == []
     assert again == first
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_a_recording_is_replayed_with_the_model_it_was_made_with(tmp_path, no_provider_keys, monkeypatch, everywhere):
+    def ask(mode: str) -> str:
+        cassette = Cassette(tmp_path / "talk.jsonl", mode)
+        if not everywhere:
+            return Conversation(cassette=cassette).ask("Hello").text
+        with cassette.everywhere():
+            return Conversation().ask("Hello").text
+
+    monkeypatch.setenv("MMSP_MODEL", "demo")
+    first = ask("all")
+    monkeypatch.setenv("MMSP_MODEL", "gpt-5.5")
+    assert ask("none") == first
