@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Commands", "choice"]
 
+_TAKES = {"mcp": 1, "model": 1, "models": 9, "new": 1, "record": 2, "replay": 2, "tools": 99, "traces": 1, "use": 1}
+"""Words that a subcommand can use; the others can use none."""
+
 MAX_MODELS = 40
 """Models that are listed at most."""
 
@@ -47,9 +50,7 @@ class Commands:
 
     def run(self, name: str, words: list[str]) -> Any:
         """Run one subcommand. OptionError for words it cannot use."""
-        takes = {"model": 1, "models": 9, "tools": 99, "new": 1, "use": 1, "traces": 1, "record": 2, "replay": 2}.get(
-            name, 0
-        )
+        takes = _TAKES.get(name, 0)
         if len(words) > takes:
             raise OptionError(f"%mmsp {name} cannot use {words[takes]!r}: {name} {SUBCOMMANDS[name]}")
         command: Callable[..., Any] = getattr(self, f"do_{name}")
@@ -91,7 +92,7 @@ class Commands:
         found = catalog.search(wanted) if words else list(catalog.models())
         if not found:
             near = did_you_mean(wanted, [row.model for row in catalog.models()])
-            return f"no model in the list matches {wanted!r}{near}; others work too, with --client TYPE"
+            return f"no model in the list matches {wanted!r}{near}; others work too, with --client-type TYPE"
         width = max(len(row.model) for row in found[:MAX_MODELS])
         lines = [
             f"{row.model:<{width}}  {row.client:<22} {_window(row):>8}  {_prices(row)}" for row in found[:MAX_MODELS]
@@ -104,8 +105,9 @@ class Commands:
         return "\n".join(lines)
 
     def do_tools(self, *words: str) -> str:
-        from mmsp_nb.tools import ToolDefinitionError, registry
+        from mmsp_nb.tools import ToolDefinitionError
 
+        registry = self._tools(self._chats.find())
         if words:
             verb, names = words[0], [name for word in words[1:] for name in word.split(",") if name]
             if verb not in ("add", "remove"):
@@ -114,7 +116,9 @@ class Commands:
                 raise OptionError(f"%mmsp tools {verb} needs the name of a function")
             if verb == "add":
                 try:
-                    registry.add(*names)
+                    from .builtins import find
+
+                    registry.add(*(name if name in registry else find(name) or name for name in names))
                 except ToolDefinitionError as error:
                     raise OptionError(str(error)) from None
             else:
@@ -123,9 +127,14 @@ class Commands:
                         raise OptionError(f"there is no tool {name!r}{did_you_mean(name, registry.names())}")
                 for name in names:
                     registry.remove(name)
-        tools = list(self._tools(self._chats.find()))
+        tools = list(registry)
         lines = [f"{tool.usage}\n    {single_line(tool.description, 90)}" for tool in tools]
         return "\n".join(lines) or "no tools: decorate a function with @mmsp_nb.tool, or %mmsp tools add NAME"
+
+    def do_mcp(self, text: str = "") -> str:
+        from . import mcp
+
+        return mcp.run(text, self._tools(self._chats.find()))
 
     def do_history(self) -> Any:
         chat = self._chats.find()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from types import TracebackType
 from .sanitize import clean, shorten
 from .secrets import mask, mask_exception
 
-__all__ = ["calm", "stopped", "summary"]
+__all__ = ["calm", "is_foreign", "remember_for_debugger", "stopped", "summary", "users_traceback"]
 
 MAX_MESSAGE = 600
 FRAMES = 5
@@ -49,6 +50,34 @@ def stopped(after: float, error: BaseException | None = None) -> BaseException:
     return error
 
 
+def users_traceback(error: BaseException | None) -> str:
+    """The traceback of a tool's error, from the tool's own frame on; empty when no frame is the user's."""
+    tb = None if error is None else _past_ours(error.__traceback__)
+    if error is None or tb is None:
+        return ""
+    return "".join(traceback.format_exception(type(error), error, tb))
+
+
+def remember_for_debugger(shell: object, error: BaseException) -> None:
+    """Let ``%debug`` look at the error of a tool, as if the cell had called the function and failed."""
+    tb = _past_ours(error.__traceback__)
+    if tb is None:
+        return
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, tb
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    handler = getattr(shell, "InteractiveTB", None)
+    if handler is not None:
+        handler.tb = tb
+
+
+def _past_ours(tb: TracebackType | None) -> TracebackType | None:
+    """``tb`` without the frames of this package that called the tool."""
+    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        tb = tb.tb_next
+    return tb
+
+
 def _render_with(error: BaseException, render: Callable[[], list[str]]) -> None:
     error._render_traceback_ = render  # type: ignore[attr-defined]
 
@@ -58,7 +87,7 @@ def _users_lines(tb: TracebackType | None) -> list[str]:
     lines = []
     for frame, number in traceback.walk_tb(tb):
         name = frame.f_code.co_filename
-        if name.startswith(_PACKAGE) or _is_library(name):
+        if is_foreign(name):
             continue
         source = linecache.getlines(name)
         if len(source) > 1 and number <= len(source):
@@ -68,5 +97,6 @@ def _users_lines(tb: TracebackType | None) -> list[str]:
     return lines[-FRAMES:]
 
 
-def _is_library(name: str) -> bool:
-    return any(part in name for part in ("site-packages", "dist-packages", "/lib/python", "\\Lib\\", "<frozen"))
+def is_foreign(name: str) -> bool:
+    """Whether a file of that name is none of the user's: ours, a library's or Python's own."""
+    return name.startswith(_PACKAGE) or any(part in name for part in ("site-packages", "dist-packages", "/lib/python", "\\Lib\\", "<frozen"))

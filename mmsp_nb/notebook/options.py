@@ -13,7 +13,9 @@ from typing import Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-__all__ = ["OPTIONS", "SUBCOMMANDS", "OptionError", "Options", "parse_cell", "parse_line"]
+__all__ = ["FORMATS", "OPTIONS", "SUBCOMMANDS", "OptionError", "Options", "parse_cell", "parse_line"]
+
+FORMATS = ("markdown", "text", "code", "json", "math", "raw", "html")
 
 THINKING = ("none", "low", "medium", "high", "xhigh", "max")
 
@@ -26,21 +28,33 @@ SUBCOMMANDS: dict[str, str] = {
     "model": "[ID]: show or change the model of this chat",
     "models": "[WORD]: the models that can be used, or those with WORD in their name",
     "tools": "[add | remove NAMES]: show or change the tools that models may call",
+    "mcp": "[add NAME [--ask | --no-ask] COMMAND or URL | remove NAME]: tools of MCP servers",
+    "retry": "[options]: ask the last question again, in place of its answer",
     "history": "the last turns of this chat",
+    "usage": "tokens and list price of this chat, turn by turn",
+    "why": "[QUESTION]: ask the model about the last exception, with its frames and the shapes of the values there",
     "browse": "look into this chat: branches, requests, events, live",
     "traces": "[ID]: browse the trace files",
     "reset": "forget this chat's turns; undo brings them back",
     "undo": "take back the last turn, or a reset",
+    "redo": "do again what undo took back",
+    "fork": "[NAME]: a chat of its own that begins like this one, and go on there",
+    "branch": "[NAME]: the branches of this chat, or go on with one; a cell run again leaves its old branch here",
+    "keep": "NAME: make one answer of the last --compare the answer of this chat",
+    "stop": "[CHAT]: stop what is answered in the background, and forget what waits for it",
     "new": "[NAME]: begin a new chat",
     "chats": "all chats",
     "use": "NAME: go on with another chat, or with a Conversation in that variable",
+    "save": "FILE: write this chat to a file, all branches included",
+    "load": "FILE [NAME]: go on with a chat that was saved, or with a trace",
+    "export": "FILE: write this chat as .md, .html, .ipynb or .py",
     "record": "FILE [all | once | new]: record what is asked and answered; off ends it",
     "replay": "FILE [SPEED]: answer from a recording, without a key; off ends it",
     "help": "this page",
 }
 
 
-VERBATIM = ("approve", "deny")
+VERBATIM = ("approve", "deny", "mcp", "why")
 """Subcommands whose words are read by themselves: values may be JSON, a reason may have any character."""
 
 
@@ -54,6 +68,7 @@ class Options:
 
     model: str | None = None
     client: str | None = None
+    client_type: str | None = None
     chat: str | None = None
     new: bool = False
     system: str | None = None
@@ -63,12 +78,23 @@ class Options:
     max_tokens: int | None = None
     temperature: float | None = None
     thinking: str | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: list[str] | None = None
+    trace: str | None = None
+    image: list[str] = field(default_factory=list)
+    file: list[str] = field(default_factory=list)
+    format: str | None = None
+    compare: list[str] | None = None
+    background: bool = False
     max_turns: int | None = None
     out: str | None = None
     quiet: bool = False
     dry_run: bool = False
     prompt: str = ""
     given: list[str] = field(default_factory=list)
+    deferred: list[tuple[str, str]] = field(default_factory=list)
+    """Options whose values have ``{{expressions}}``, as they were typed; see `resolving`."""
 
     def config(self) -> dict[str, Any]:
         """The part that goes into a request's config."""
@@ -77,6 +103,10 @@ class Options:
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
             "thinking_level": self.thinking,
+            "top_p": self.top_p,
+            "seed": self.seed,
+            "stop": self.stop,
+            "trace_id": self.trace,
         }
         return {key: value for key, value in named.items() if value is not None}
 
@@ -107,6 +137,34 @@ def _number(option: str, value: str) -> float:
     return number
 
 
+def _share(option: str, value: str) -> float:
+    number = _number(option, value)
+    if number > 1:
+        raise OptionError(f"{option} needs a number from 0 to 1, not {value!r}")
+    return number
+
+
+def _integer(option: str, value: str) -> int:
+    try:
+        return int(value.replace("_", ""))
+    except ValueError:
+        raise OptionError(f"{option} needs a whole number, not {value!r}") from None
+
+
+def _format(option: str, value: str) -> str:
+    if value.lower() not in FORMATS:
+        raise OptionError(f"{option} is one of {', '.join(FORMATS)}, not {value!r}{did_you_mean(value, FORMATS)}")
+    return value.lower()
+
+
+def _some(option: str, value: str) -> list[str]:
+    if not (names := _names(option, value)):
+        raise OptionError(f"{option} needs a value: {option} {OPTIONS[option].about.partition(':')[0]}")
+    if len(set(names)) < len(names):
+        raise OptionError(f"{option} names one of them twice")
+    return names
+
+
 def _level(option: str, value: str) -> str:
     if value.lower() not in THINKING:
         raise OptionError(f"{option} is one of {', '.join(THINKING)}, not {value!r}{did_you_mean(value, THINKING)}")
@@ -123,17 +181,19 @@ def _text(option: str, value: str) -> str:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: the attribute it sets, and how its value is read (None: it takes none)."""
+    """One option: the attribute it sets, and how its value is read (None: it takes none). ``many``: may be repeated."""
 
     attribute: str
     read: Callable[[str, str], Any] | None
     about: str
     constant: Any = True
+    many: bool = False
 
 
 OPTIONS: dict[str, Option] = {
     "--model": Option("model", _text, "ID: the model for this cell and those after it in this chat"),
-    "--client": Option("client", _text, "TYPE: the client type, for ids that do not tell"),
+    "--client": Option("client", _name, "NAME: the client in this variable answers from now on, in this chat"),
+    "--client-type": Option("client_type", _text, "TYPE: the client type, for ids that do not tell"),
     "--chat": Option("chat", _text, "NAME: the chat to use; made if it is not there"),
     "--new": Option("new", None, "begin the chat anew"),
     "--system": Option("system", _text, "TEXT: the system prompt of this cell"),
@@ -144,6 +204,15 @@ OPTIONS: dict[str, Option] = {
     "--max-tokens": Option("max_tokens", _whole, "N: budget of an answer"),
     "--temperature": Option("temperature", _number, "X: sampling temperature"),
     "--thinking": Option("thinking", _level, f"LEVEL: {', '.join(THINKING)}"),
+    "--top-p": Option("top_p", _share, "X: nucleus sampling, from 0 to 1"),
+    "--seed": Option("seed", _integer, "N: for the same answer again, where the vendor has seeds"),
+    "--stop": Option("stop", _text, "TEXT: end the answer where it would say this; may be repeated", many=True),
+    "--image": Option("image", _text, "X: a picture beside the prompt: variable, path or URL; may be repeated", many=True),
+    "--file": Option("file", _text, "PATH: a text file below the prompt, bounded; may be repeated", many=True),
+    "--trace": Option("trace", _text, "ID: write trace files under this id; see %mmsp traces"),
+    "--format": Option("format", _format, f"FORM: how the answer is shown: {', '.join(FORMATS)}"),
+    "--compare": Option("compare", _some, "A,B,C: these models (or variables with clients) side by side; see %mmsp keep"),
+    "--background": Option("background", None, "let the cell end at once; the answer comes into its output"),
     "--max-turns": Option("max_turns", _whole, "N: requests that this cell may make"),
     "--out": Option("out", _name, "NAME: put the Answer into this variable"),
     "--quiet": Option("quiet", None, "draw nothing"),
@@ -182,6 +251,11 @@ def parse_line(line: str) -> tuple[str, Options | list[str]]:
         if not options.prompt:
             raise OptionError("%mmsp ask needs a prompt")
         return command, options
+    if command == "retry":
+        options, rest = _read_options(rest)
+        if rest:
+            raise OptionError(f"%mmsp retry takes options only, not {rest.split()[0]!r}; to ask, write %mmsp ask")
+        return command, options
     if command in VERBATIM:
         return command, [rest.strip()]
     words = rest.split("#", 1)[0] if rest.lstrip().startswith("#") or " #" in rest else rest
@@ -216,16 +290,24 @@ def _read_options(line: str, *, prompt: bool = False) -> tuple[Options, str]:
                 return options, rest.strip()  # "-5 degrees, is that cold?"
             raise OptionError(f"there is no option {name}{did_you_mean(name, [*OPTIONS, *_SHORT])}")
         position += len(word.partition("=")[0])
-        if option.attribute in options.given:
+        if option.attribute in options.given and not option.many:
             raise OptionError(f"{name} is given twice, or contradicts another option")
-        options.given.append(option.attribute)
+        if option.attribute not in options.given:
+            options.given.append(option.attribute)
         if option.read is None:
             if equals:
                 raise OptionError(f"{name} takes no value")
             setattr(options, option.attribute, option.constant)
             continue
         value, position = _value(name, line, position + (1 if equals else 0))
-        setattr(options, option.attribute, option.read(name, value))
+        if "{{" in value:
+            options.deferred.append((name, value))
+            if option.read is not _text:  # what it is shows when the expression has a value
+                continue
+        read = option.read(name, value)
+        if option.many:
+            read = [*(getattr(options, option.attribute) or []), read]
+        setattr(options, option.attribute, read)
 
 
 def _value(name: str, line: str, position: int) -> tuple[str, int]:

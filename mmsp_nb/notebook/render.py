@@ -150,6 +150,7 @@ class CallView:
         self.took: float | None = None
         self.result = ""
         self.traceback = ""
+        self.rich = ""
         self.note = ""
         self.images: list[str] = []
 
@@ -166,6 +167,7 @@ class CallView:
         self.result = outcome.text
         self.traceback = users_traceback(outcome.error) if outcome.status == "error" else ""
         self.note = outcome.note
+        self.rich = outcome.html
         self.images = [url for url in outcome.images if _PICTURE.match(url)] if images else []
 
 
@@ -232,10 +234,14 @@ def _call_body(call: CallView) -> str:
         written = json.dumps(call.arguments, ensure_ascii=False, indent=2, default=str)
         parts.append(code_block(mask(shorten(written, MAX_ARGUMENTS)), "json", style=";font-size:.9em"))
     result = mask(call.result)
-    if result.strip():
+    if call.rich:
+        parts.append(call.rich + note_html(f"{len(call.result):,} characters were given to the model as text"))
+    elif result.strip():
         parts.append(_result(result))
+    if call.traceback:
+        parts.append(code_block(mask(shorten(call.traceback, MAX_RESULT)), style=";font-size:.85em"))
     pictures = "".join(image_html(url) for url in call.images)
-    return note_html("→").join(parts) + pictures
+    return note_html("→").join(parts) + pictures + (note_html(call.note) if call.note else "")
 
 
 def _result(text: str) -> str:

@@ -38,6 +38,7 @@ Report = Callable[[dict[str, Any]], None]
 Run = Callable[["PreparedCall"], Awaitable["ToolOutcome"]]
 
 INTERRUPTED = "Interrupted before there was a result."
+REDEFINED = "the latest definition of the function"
 HELD = "Not run yet: it waits for the user."
 
 MAX_CORRECTION = 1_500
@@ -50,6 +51,8 @@ class ToolOutcome:
     """What became of one call. ``value`` is the real object, ``text`` and ``images`` what the model sees.
 
     ``duration`` is in seconds. ``error`` is the exception of a call that failed, ``tool`` None for an unknown name.
+    ``note`` is for the person, for instance that the latest definition was called, and ``html`` is what a host has made
+    of the value for them: safe HTML, beyond the text.
     """
 
     call: Item
@@ -60,6 +63,8 @@ class ToolOutcome:
     error: BaseException | None = None
     duration: float = 0.0
     status: Status = "ok"
+    note: str = ""
+    html: str = ""
 
     @property
     def name(self) -> str:
@@ -89,7 +94,8 @@ class ToolOutcome:
     def __repr__(self) -> str:
         given = self.arguments.items() if isinstance(self.arguments, dict) else [("?", self.arguments)]
         arguments = ", ".join(f"{name}={short(value, 60)}" for name, value in given)
-        return f"<ToolOutcome {self.name}({arguments[:200]}): {self.status}, {short(self.text, 200)}>"
+        note = f" ({self.note})" if self.note else ""
+        return f"<ToolOutcome {self.name}({arguments[:200]}): {self.status}{note}, {short(self.text, 200)}>"
 
 
 def interrupted(call: Item, tool: Tool | None = None) -> ToolOutcome:
@@ -121,6 +127,7 @@ class PreparedCall:
         self.tool = tool
         self.refused = refused
         self.edited = False
+        self.note = ""
         self._args = args
         self._kwargs = kwargs or {}
 
@@ -214,12 +221,14 @@ class PreparedCall:
             seen = view(shown)
         text = f"(The user changed the arguments of this call.)\n{seen.text}" if self.edited else seen.text
         duration = time.monotonic() - begin
-        return ToolOutcome(self.call, self.tool, value, text, list(seen.images), duration=duration)
+        return ToolOutcome(self.call, self.tool, value, text, list(seen.images), duration=duration, note=self.note)
 
     def _failed(self, error: BaseException, begin: float) -> ToolOutcome:
         text = f"Error: {error_text(error)}"
         duration = time.monotonic() - begin
-        return ToolOutcome(self.call, self.tool, text=text, error=error, duration=duration, status="error")
+        failed = ToolOutcome(self.call, self.tool, text=text, error=error, duration=duration, status="error")
+        failed.note = self.note
+        return failed
 
     def _timed_out(self, error: BaseException, begin: float) -> ToolOutcome:
         assert self.tool is not None
@@ -248,6 +257,7 @@ def prepare(registry: ToolRegistry, call: Item, arguments: Mapping[str, Any] | N
         refused = ToolOutcome(call, tool, text=text, error=error.__cause__ or error, status="invalid")
         return PreparedCall(call, tool, refused=refused)
     prepared = PreparedCall(call, tool, args, kwargs)
+    prepared.note = REDEFINED if registry.redefined(tool.name) else ""
     prepared.edited = arguments is not None and dict(arguments) != call["arguments"]
     return prepared
 

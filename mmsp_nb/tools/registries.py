@@ -30,6 +30,7 @@ class ToolRegistry:
     def __init__(self, *functions: Callable[..., Any] | Tool | str, lookup: Lookup | None = None) -> None:
         self.lookup = lookup
         self._tools: dict[str, Tool] = {}
+        self._redefined: set[str] = set()
         self.add(*functions)
 
     def add(self, *functions: Callable[..., Any] | Tool | str) -> None:
@@ -39,6 +40,7 @@ class ToolRegistry:
         """
         made = [self._find(each) if isinstance(each, str) else Tool.of(each) for each in functions]
         self._tools.update((each.name, each) for each in made)
+        self._redefined -= {each.name for each in made}
 
     def remove(self, name: str) -> None:
         """Remove a tool; KeyError when there is none of that name."""
@@ -52,7 +54,13 @@ class ToolRegistry:
         latest = self._latest(tool)
         if latest is not tool:
             self._tools[name] = latest
+            if latest.function is not tool.function:
+                self._redefined.add(name)
         return latest
+
+    def redefined(self, name: str) -> bool:
+        """Whether the tool of that name is not the function any more that was added, but its latest definition."""
+        return name in self._redefined
 
     def names(self) -> list[str]:
         return list(self._tools)
