@@ -381,7 +381,9 @@ class AutoLLMClient:
 
         try:
             await asyncio.to_thread(
-                tracing.save, config.get("trace_id") or "", copy_messages(messages), config, self.model
+                tracing.save,
+                *(config.get("trace_id") or "", copy_messages(messages), config, self.model),
+                secrets=[key for key in (self._endpoint.route.api_key,) if key],
             )
         except Exception as error:
             warnings.warn(f"the trace was not written: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)

@@ -2,7 +2,7 @@
 
 Records, each with its kind in ``is``: ``conversation`` (the head), ``branch``, ``turn``, ``message``, ``item``,
 ``end``. Items belong to the message above them, messages to the turn (or the head) above them. Bytes are
-``{"$bytes": "<base64>"}``. A key that the head, a config or an error would hold is hidden.
+``{"$bytes": "<base64>"}``. A key that the head, a config, a text or an error would hold is hidden.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmsp_nb.masking import MASK, mask_keys
+from mmsp_nb.masking import MASK, mask_keys, without_secrets
 from mmsp_nb.protocol.items import UniMessage
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _message(message: UniMessage, place: str | None, times: bool) -> Iterator[di
         record["in"] = place
     yield record
     for item in message["content_items"]:
-        yield {"is": "item", "item": item}
+        yield {"is": "item", "item": without_secrets(item)}
 
 
 def _comparable(messages: list[UniMessage], times: bool) -> list[Any]:
@@ -158,7 +158,7 @@ def _comparable(messages: list[UniMessage], times: bool) -> list[Any]:
 
 def _config(config: Mapping[str, Any]) -> dict[str, Any]:
     """A config without what may carry a key."""
-    kept = dict(config)
+    kept: dict[str, Any] = without_secrets(config)
     if kept.get("extra_headers"):
         kept["extra_headers"] = dict.fromkeys(kept["extra_headers"], MASK)
     return kept

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-__all__ = ["MASK", "environment_secrets", "key_spans", "mask_keys"]
+__all__ = ["LONGEST_KEY", "MASK", "environment_secrets", "key_spans", "mask_keys", "without_secrets"]
 
 MASK = "***"
+LONGEST_KEY = 300
+"""Characters. A longer run of base64 is a picture or a signature, whatever it looks like; but for JSON Web Tokens."""
 
 # The part in group "keep" stays, so that a reader sees what kind of key was there.
 _KEY = re.compile(
@@ -60,6 +63,31 @@ def environment_secrets(environ: Mapping[str, str] | None = None) -> set[str]:
     """The values of variables that are called keys, tokens, secrets or passwords; none shorter than 8 characters."""
     environ = os.environ if environ is None else environ
     return {value for name, value in environ.items() if len(value) >= 8 and _SECRET_VARIABLE.search(name)}
+
+
+def without_secrets(value: Any, secrets: Iterable[str] = ()) -> Any:
+    """A message, item or config as it may be kept in a file: a copy without keys, as far as one was needed.
+
+    Hidden is what has the shape of a key, the values of the environment's keys, and ``secrets``. What is only called
+    a key stays: it may be code that the conversation is about. So do fidelity and pictures, which a change would spoil.
+    """
+    values = sorted(environment_secrets() | {secret for secret in secrets if len(secret) >= 8}, key=len, reverse=True)
+    return _cleaned(value, re.compile("|".join(map(re.escape, values))) if values else None)
+
+
+def _cleaned(value: Any, known: re.Pattern[str] | None) -> Any:
+    if isinstance(value, str) and value[:5].lower() != "data:":
+        clean = value if known is None else known.sub(MASK, value)
+        return _KEY.sub(_hide_shaped, clean)
+    if isinstance(value, Mapping):
+        return {key: inner if key == "fidelity" else _cleaned(inner, known) for key, inner in value.items()}
+    return [_cleaned(inner, known) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _hide_shaped(match: re.Match[str]) -> str:
+    keep: str = match["keep"]
+    # a longer run of base64 is data, whatever stands in it; but a JSON Web Token may be long
+    return match[0] if len(match[0]) > LONGEST_KEY and keep != "eyJ" else keep + MASK
 
 
 def _hide_named(match: re.Match[str]) -> str:

@@ -10,11 +10,12 @@ import base64
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from mmsp_nb.masking import MASK, without_secrets
 from mmsp_nb.protocol.configs import check_trace_id
 from mmsp_nb.protocol.history import normalize_legacy_messages
 from mmsp_nb.protocol.items import UniMessage
@@ -36,12 +37,14 @@ def save(
     model: str,
     *,
     now: datetime | None = None,
+    secrets: Iterable[str] = (),
 ) -> tuple[Path, Path]:
     """Write the JSON and the text file of ``trace_id``, replacing those of an earlier call.
 
     Args:
         messages: the request's messages and the answer.
         now: the time that the files bear, in local time; default is the clock.
+        secrets: keys that must not stand in the files, beside those of the environment and of a known shape.
 
     Returns:
         The paths of the two files.
@@ -57,9 +60,13 @@ def save(
     stem.parent.mkdir(parents=True, exist_ok=True)
     if not stem.parent.resolve().is_relative_to(directory.resolve()):
         raise OSError(f"the trace {trace_id!r} would be written outside of {directory}")
+    messages = without_secrets(messages, secrets)
+    kept = without_secrets({key: value for key, value in config.items() if key != "model"}, secrets)
+    if kept.get("extra_headers"):
+        kept["extra_headers"] = dict.fromkeys(kept["extra_headers"], MASK)
     record = {
         "history": _plain(messages),
-        "config": {**_plain({key: value for key, value in config.items() if key != "model"}), "model": model},
+        "config": {**_plain(kept), "model": model},
         "timestamp": now.isoformat(timespec="microseconds"),
     }
     paths = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.txt")

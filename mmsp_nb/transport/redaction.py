@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from mmsp_nb.masking import MASK, environment_secrets, key_spans
+from mmsp_nb.masking import LONGEST_KEY, MASK, environment_secrets, key_spans
 from mmsp_nb.transport.wire import WireRequest
 
 __all__ = ["Redactor", "public_query"]
@@ -30,8 +30,6 @@ _URL = re.compile(r"https?://[^\s\"'<>\\]+")
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)", re.S)
 _STRING = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?', re.S)
 _RUN = re.compile(r"[A-Za-z0-9+/=_\-]*")
-LONGEST_KEY = 300
-"""A longer run of base64 is a picture or a signature, whatever it looks like inside; but for JSON Web Tokens."""
 
 
 class Redactor:

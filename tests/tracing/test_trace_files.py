@@ -261,3 +261,19 @@ async def test_an_mmsp_server_writes_its_own_traces(provider, directory):
         pass
     assert provider.last.body["config"] == {"trace_id": "x"}
     assert not directory.exists()
+
+
+async def test_no_key_gets_into_a_trace(client, provider, directory, monkeypatch):
+    shaped, named, own = "sk-proj-aB3dE5gH7jK9mN1pQ3s", "hunter2-of-the-environment", "a-key-of-no-known-shape"
+    monkeypatch.setenv("SOME_API_KEY", named)
+    code = 'api_key = os.environ["SOME_API_KEY"]  # token = tokenizer'
+    client = AutoLLMClient("some-model", own, provider.url("/v1"), "openai-chat", transport=Transport(retries=0))
+    provider.add(streams.reply("text", "chat"))
+    config = {"trace_id": "x", "system_prompt": named, "extra_headers": {"X-Secret": "open sesame"}}
+    async for _ in client.streaming_response_stateful(user(f"{shaped} {named} {own} {code}"), config):
+        pass
+    for name in ("x.json", "x.txt"):
+        text = (directory / name).read_text()
+        assert not [secret for secret in (shaped, named, own, "open sesame") if secret in text], name
+    assert tracing.load(directory / "x.json")[0]["content_items"][0]["text"] == f"sk-proj-*** *** *** {code}"
+    assert client.get_history()[0]["content_items"][0]["text"] == f"{shaped} {named} {own} {code}"

@@ -193,6 +193,23 @@ def test_no_key_is_written(chat, tmp_path):
         assert "secret-of-mine" not in chat.export(format=name)
 
 
+def test_a_key_in_what_was_said_stays_out_of_the_file(tmp_path, monkeypatch):
+    shaped, named = "sk-proj-aB3dE5gH7jK9mN1pQ3s", "hunter2-of-the-environment"
+    monkeypatch.setenv("SOME_API_KEY", named)
+    signature = {"signature": shaped}  # opaque, and sent again as it is
+    said = {"type": "text.done", "text": f"{shaped} {named} token = tokenizer", "fidelity": signature}
+    picture = {"type": "image_url.done", "image_url": f"data:image/png;base64,AAAA+{shaped}"}
+    chat = Conversation(client=ScriptedClient([said, call("f", key=shaped)], [text(named)]), system=f"Use {shaped}")
+    chat.ask([shaped, picture])
+    again = load(chat.save(tmp_path / "talk.jsonl"))
+    items = [item for message in again.messages for item in message["content_items"]]
+    assert again.system == "Use sk-proj-***"
+    assert items[:2] == [{"type": "text.done", "text": "sk-proj-***"}, picture]
+    assert items[2] == {**said, "text": "sk-proj-*** *** token = tokenizer"}
+    assert items[3]["arguments"] == {"key": "sk-proj-***"} and items[-1]["text"] == "***"
+    assert chat.turns[0].prompt == shaped, "the conversation itself is not changed"
+
+
 def test_trace_files_are_loaded(tmp_path, monkeypatch):
     from mmsp_nb import tracing
 
