@@ -64,6 +64,11 @@ def test_the_metadata_has_what_an_index_shows(metadata: Message) -> None:
     assert {"lab", "local", "test"} <= set(metadata.get_all("Provides-Extra", []))
 
 
+def test_the_wheel_brings_the_pytest_plugin(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt"))
+    assert "[pytest11]\nmmsp_nb.testing.plugin = mmsp_nb.testing.plugin" in wheel.read(name).decode()
+
+
 def test_no_vendor_sdk_is_needed(metadata: Message) -> None:
     needed = " ".join(metadata.get_all("Requires-Dist", [])).lower()
     for sdk in ("openai", "anthropic", "google-genai", "boto3"):
