@@ -133,12 +133,18 @@ class Desk:
     # what the page asks
 
     def _hello(self, message: Mapping[str, Any]) -> None:
-        self._send(self._state())
+        self._send(self._state(gauge=False))
         total = len(self._all_rows())
         size = min(max(int(message.get("size") or 40), 1), WINDOW)
         self._send({**self._window(total - size, total), "reset": "end"})
+        if not self.conversation.running:  # the last: it may take a look at all messages
+            self._send({"op": "gauge", **self._gauge()})
 
-    def _state(self) -> dict[str, Any]:
+    def _gauge(self) -> dict[str, Any]:
+        gauge = self.conversation.estimate()
+        return {"tokens": gauge.tokens, "window": gauge.window, "exact": gauge.exact == gauge.tokens}
+
+    def _state(self, *, gauge: bool = True) -> dict[str, Any]:
         chat = self.conversation
         names = list(chat.branches.items())
         running = bool(chat.running)
@@ -155,9 +161,8 @@ class Desk:
             "bars": self._bars(),
             "cost": None if chat.cost is None else float(chat.cost),
         }
-        if not running:
-            gauge = chat.estimate()
-            state["gauge"] = {"tokens": gauge.tokens, "window": gauge.window, "exact": gauge.exact == gauge.tokens}
+        if gauge and not running:
+            state["gauge"] = self._gauge()
         return state
 
     def _bars(self) -> list[dict[str, Any]]:

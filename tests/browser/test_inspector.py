@@ -133,7 +133,9 @@ def test_letters_do_not_reach_the_notebook_and_keys_move_and_fold(open_notebook:
         for key in "abxyjkdd00mrz":
             notebook.page.keyboard.press(key)
     assert cells.count() == count
+    expect(box.locator(".count")).to_have_text("0 rows")
     box.get_by_label("Search in this").fill("")
+    expect(box.locator(".row.answer").first).to_be_visible()
     listing = box.get_by_role("list")
     listing.focus()
     notebook.page.keyboard.press("Home")

@@ -68,7 +68,7 @@ def test_the_pages_own_tests_pass():
 
 def test_a_long_conversation_is_sent_in_windows():
     page = Page(inspected.long(10_000))
-    state, rows = page.ask("hello")
+    state, rows, _ = page.ask("hello")
     assert (state["turns"], rows["total"]) == (2_000, 10_000)
     assert len(rows["rows"]) == 40 and rows["from"] == 9_960
     assert len(json.dumps([state, rows])) < 120_000 and len(state["bars"]) <= 300
@@ -79,7 +79,7 @@ def test_a_long_conversation_is_sent_in_windows():
 def test_one_enormous_item_is_cut_and_comes_whole_when_asked_for():
     answer = "word " * 50_000
     page = Page(inspected.conversation([inspected.turn(inspected.message("user", inspected.text(answer)))]))
-    row = page.one("hello")["rows"][-1]
+    row = page.ask("hello")[1]["rows"][-1]
     assert len(row["text"]) == 16_000 and row["more"] == 234_000
     assert len(page.one("body", row=row["id"])["row"]["text"]) == 250_000
 
@@ -88,7 +88,7 @@ def test_rows_join_calls_with_results_and_name_what_failed():
     client = Copied([thinking("hm"), call("look", "a", at="x"), call("nope", "b")], [text("**done**")])
     chat = Conversation(client=client, tools=[look])
     chat.ask("go")
-    rows = Page(chat).one("hello")["rows"]
+    rows = Page(chat).ask("hello")[1]["rows"]
     assert [row["kind"] for row in rows] == ["turn", "you", "thinking", "tool", "tool", "answer"]
     assert (rows[3]["name"], rows[3]["args"], rows[3]["result"]["text"]) == ("look", 'at="x"', "seen x")
     assert (rows[3]["status"], rows[4]["status"]) == ("ok", "unknown")
@@ -113,7 +113,7 @@ def test_keys_are_hidden_everywhere():
     chat = Conversation(client=Copied([thinking(KEY), call("look", at=KEY)], [text(f"the key {KEY} is")]), tools=[look])
     chat.ask(f"my key is {KEY}")
     page = Page(chat)
-    rows = page.one("hello")["rows"]
+    rows = page.ask("hello")[1]["rows"]
     turn = rows[0]["turn"]
     for row in rows:
         page.ask("raw", row=row["id"])
@@ -275,7 +275,7 @@ def test_the_page_of_traces_is_for_its_owner_only(tmp_path):
         status, headers, body = get(f"?token={page.token}")
         assert status == 200 and b"traces.js" in body and "default-src 'none'" in headers["content-security-policy"]
         assert json.loads(get(f"list?token={page.token}")[2])[0]["id"] == "talk.jsonl"
-        assert [message["op"] for message in post({"op": "hello"})] == ["state", "rows"]
+        assert [message["op"] for message in post({"op": "hello"})] == ["state", "rows", "gauge"]
         assert "no trace" in post({"op": "hello"}, file="../secret.json")[0]["text"]
         for wrong in (lambda: get(""), lambda: get("list?token=x"), lambda: post({"op": "hello"}, token="x"),
                       lambda: get(f"?token={page.token}", Host="evil.example")):  # fmt: skip

@@ -301,19 +301,7 @@ class Inspector {
     this.title.textContent = state.title;
     this.model.textContent = state.model;
     this.spent.textContent = dollars(state.cost);
-    const gauge = state.gauge;
-    if (gauge) {
-      const share = gauge.window ? Math.min(gauge.tokens / gauge.window, 1) : null;
-      this.gauge.hidden = share === null;
-      this.fill.style.width = `${(share ?? 0) * 100}%`;
-      this.gauge.classList.toggle("full", share > 0.8);
-      this.gauge.setAttribute("aria-valuenow", Math.round((share ?? 0) * 100));
-      this.gauge.setAttribute("aria-valuemin", 0);
-      this.gauge.setAttribute("aria-valuemax", 100);
-      const about = gauge.exact ? "" : "≈ ";
-      this.share.textContent = `${about}${number(gauge.tokens)}${gauge.window ? ` of ${number(gauge.window)}` : " tokens"}`;
-      this.gauge.title = share === null ? "" : `${(share * 100).toFixed(1)} % of the context window`;
-    }
+    if (state.gauge) this.on_gauge(state.gauge);
     for (const element of [this.undo, this.redo, this.form]) element.hidden = !state.writable;
     this.sender.textContent = state.running ? "Stop" : "Send";
     this.sender.title = state.running ? "Stop the answer" : "Send (Enter)";
@@ -323,6 +311,19 @@ class Inspector {
     this.drawTabs();
     this.drawChips();
     this.drawBars();
+  }
+
+  on_gauge(gauge) {
+    const share = gauge.window ? Math.min(gauge.tokens / gauge.window, 1) : null;
+    this.gauge.hidden = share === null;
+    this.fill.style.width = `${(share ?? 0) * 100}%`;
+    this.gauge.classList.toggle("full", share > 0.8);
+    this.gauge.setAttribute("aria-valuenow", Math.round((share ?? 0) * 100));
+    this.gauge.setAttribute("aria-valuemin", 0);
+    this.gauge.setAttribute("aria-valuemax", 100);
+    const about = gauge.exact ? "" : "≈ ";
+    this.share.textContent = `${about}${number(gauge.tokens)}${gauge.window ? ` of ${number(gauge.window)}` : " tokens"}`;
+    this.gauge.title = share === null ? "" : `${(share * 100).toFixed(1)} % of the context window`;
   }
 
   drawTabs() {
