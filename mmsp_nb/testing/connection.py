@@ -129,8 +129,8 @@ class Connection:
         self._writer.close()
         try:
             await self._writer.wait_closed()
-        except OSError:
-            pass
+        except (OSError, asyncio.CancelledError):
+            pass  # cancelled: the provider is being closed, and a cancelled task would be reported as a fault
 
     def _head(self, reply: Reply, length: int | None) -> bytes:
         try:

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from mmsp_nb.testing import Cut, FakeProvider, Gate, Reply
+from mmsp_nb.testing.connection import Connection
 
 
 @pytest.fixture
@@ -314,3 +315,22 @@ def test_a_reply_serves_many_requests_when_its_body_can_be_read_again(provider):
 def test_json_keeps_characters_as_they_are():
     assert json.loads(Reply.json({"a": "ü"}).content) == {"a": "ü"}
     assert "ü".encode() in Reply.json({"a": "ü"}).content
+
+
+async def test_a_connection_that_is_closing_when_the_provider_closes_is_no_fault():
+    """Python reports a connection's task that ends as cancelled, on stderr, in the middle of somebody's tests."""
+
+    class Writer:
+        waits = asyncio.Event()
+
+        def close(self) -> None: ...
+
+        async def wait_closed(self) -> None:
+            self.waits.set()
+            await asyncio.Event().wait()
+
+    closing = asyncio.create_task(Connection(asyncio.StreamReader(), Writer()).close())
+    await Writer.waits.wait()
+    closing.cancel()
+    await asyncio.wait([closing])
+    assert not closing.cancelled()
