@@ -198,7 +198,7 @@ def run_all(url: str) -> None:
         expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_attached(timeout=60_000)
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Restart Kernel and Run All Cells").click()
-        page.get_by_role("button", name="Confirm Kernel Restart").click()
+        page.locator(".jp-Dialog .jp-mod-accept").click()
         # the last cell has run when its prompt is a number that was not there before the restart
         page.wait_for_function(
             """() => {
