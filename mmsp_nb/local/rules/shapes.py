@@ -11,6 +11,7 @@ from ..wire.neutral import Tool
 from . import knowledge
 from .choosing import enum_values
 from .filling import fill
+from .labels import bullets, labelled
 from .schema import fits, resolve, type_of
 from .talk import calculate
 from .values import blank, names, numbers
@@ -88,6 +89,10 @@ def _object(schema: Mapping[str, Any], prompt: str, root: Mapping[str, Any], dep
     for name, inner in properties.items():
         resolved = resolve(inner, root)
         kind, value = type_of(resolved), found.get(name)
+        said = labelled(prompt, name, kind, resolved) if not enum_values(resolved) else None
+        if said is not None and fits(said, resolved):
+            made[name] = said
+            continue
         whole = isinstance(value, str) and len(value) > 60 and value.rstrip(".?!") in prompt
         if value is not None and kind not in ("object", "array") and not whole and _allowed(value, resolved):
             made[name] = value
@@ -132,6 +137,9 @@ def _array(name: str, schema: Mapping[str, Any], prompt: str, root: Mapping[str,
         row = list(range(1, count + 1))
         fitting = all(fits(number, inner) for number in row)
         return row if fitting else [_number(name, inner, prompt, type_of(inner), depth + 1)] * count
+    listed = bullets(prompt)
+    if type_of(inner) == "object" and listed:
+        return [_value(name, items, line, root, depth + 1) for line in listed[:most]]
     mentioned_names = names(prompt)
     if type_of(inner) == "object" and len(mentioned_names) > 1:
         # "Ada is 36, Grace is 45": what is said from one name to the next belongs together
