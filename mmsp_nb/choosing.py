@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -33,9 +34,8 @@ def choose(transport: Any = None) -> Choice:
     """
     from mmsp_nb import local
     from mmsp_nb.local import Choice
-    from mmsp_nb.transport.cassette import current
 
-    cassette = current() if transport is None else getattr(transport, "cassette", None)
+    cassette = _recording() if transport is None else getattr(transport, "cassette", None)
     if cassette is not None and cassette.replays and cassette.choice is not None:
         model, client_type = cassette.choice
         return Choice(model, client_type, "the recording was made with it")
@@ -43,6 +43,15 @@ def choose(transport: Any = None) -> Choice:
     if cassette is not None:
         cassette.remember_choice(choice.model, choice.client_type)
     return choice
+
+
+def _recording() -> Any:
+    """The recording in use. Does not load the network where there can be none: `choose` is light."""
+    if "mmsp_nb.transport.cassette" not in sys.modules and not os.environ.get("MMSP_CASSETTE", "").strip():
+        return None
+    from mmsp_nb.transport.cassette import current
+
+    return current()
 
 
 def make_client(model: str, options: Mapping[str, Any]) -> Any:
