@@ -17,6 +17,7 @@ import asyncio
 import os
 import threading
 import time
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -181,7 +182,12 @@ class Cassette:
             if not (self._begun and self.path.exists()):
                 chosen = {"model": self._tape.model, "client_type": self._tape.client_type}
                 header = {"mmsp_cassette": tapes.VERSION, **{name: value for name, value in chosen.items() if value}}
-            tapes.write_exchange(self.path, exchange, header)
+            try:
+                tapes.write_exchange(self.path, exchange, header)
+            except OSError as error:  # the answer is whole, and its reader is owed it
+                why = error.strerror or type(error).__name__
+                warnings.warn(f"{self.path}: this was not recorded: {why}", RuntimeWarning, stacklevel=2)
+                return
             self._begun = True
             self.recorded += 1
 

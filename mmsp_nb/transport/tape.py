@@ -137,7 +137,7 @@ def write_exchange(path: Path, exchange: Exchange, header: dict[str, Any] | None
     if header is not None:
         lines.insert(0, header)
         path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    text = "".join(_line(line) + "\n" for line in lines)
     with path.open("w" if header is not None else "a", encoding="utf-8", newline="\n") as out:
         out.write(text)
 
@@ -153,7 +153,7 @@ def read(path: Path) -> Tape:
     lines: list[dict[str, Any]] = []
     exchange: Exchange | None = None
     number = 0
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8", errors="replace") as file:  # what is damaged by it does not fit its checksum
         for number, line in enumerate(file, 1):
             try:
                 entry = json.loads(line)
@@ -184,8 +184,17 @@ def read(path: Path) -> Tape:
             except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
                 raise ValueError(f"{path}, line {number}: this is no recording") from None
     if exchange is not None or not number:
-        raise ValueError(f"{path}, line {number}: the recording ends in the middle; record it anew")
+        raise ValueError(f"{path}, line {max(number, 1)}: the recording ends in the middle; record it anew")
     return tape
+
+
+def _line(entry: dict[str, Any]) -> str:
+    line = json.dumps(entry, ensure_ascii=False)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:  # half an emoji
+        line = json.dumps(entry)
+    return line
 
 
 class _DamagedError(Exception):

@@ -263,7 +263,11 @@ async def test_secrets_are_taken_out_wherever_they_are(provider, file, monkeypat
     monkeypatch.setenv("TIDES_API_KEY", "an-odd-value-of-a-key")
     shaped = "sk-proj-abcdef0123456789ABCD"
     halves = [f'data: {{"delta": "{shaped[:12]}"}}\n\n', f'data: {{"delta": "{shaped[12:]}, see?"}}\n\n']
-    said = [f'data: {{"delta": "key: {KEY[:9]}', f'{KEY[9:]}, yes"}}\n\n', 'data: {"delta": "an-odd-value-of-a-key"}\n\n']
+    said = [
+        f'data: {{"delta": "key: {KEY[:9]}',
+        f'{KEY[9:]}, yes"}}\n\n',
+        'data: {"delta": "an-odd-value-of-a-key"}\n\n',
+    ]
     provider.add(Reply([part.encode() for part in (*halves, *said)]))
     body = {
         "input": f"use {shaped}",
@@ -304,3 +308,26 @@ async def test_long_strings_of_a_request_are_kept_as_a_hash(provider, file):
     assert await numbers(replay(file), provider, json.dumps({"image": picture}).encode()) == [1]
     with pytest.raises(CassetteMissError, match=r"image\.sha256"):
         await numbers(replay(file), provider, json.dumps({"image": picture[:-1] + "x"}).encode())
+
+
+async def test_a_recording_that_cannot_be_written_is_a_warning_and_the_answer_is_whole(provider, tmp_path):
+    provider.add(Reply([b"data: 1\n\n"]))
+    (tmp_path / "file").write_text("no folder")
+    with pytest.warns(RuntimeWarning, match=r"tides\.jsonl: this was not recorded: "):
+        events = await read(Transport(handler=Cassette(tmp_path / "file" / "tides.jsonl")), ask(provider))
+    assert [data for _, data in events] == [b"1"]
+
+
+@pytest.mark.parametrize("content", [b"\x00\xff\xfe", b"\x89PNG\r\n\x1a\n", b""])
+def test_a_file_that_is_no_text_is_no_recording(file, content):
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"tides\.jsonl, line 1: ") as caught:
+        Cassette(file)
+    assert type(caught.value) is ValueError
+
+
+async def test_half_a_character_is_recorded_too(provider, file):
+    body = b'{"q": "half \\ud83d"}'
+    provider.add(Reply([b"data: 1\n\n"]))
+    await read(Transport(handler=record(file)), ask(provider, body))
+    assert [data for _, data in await read(Transport(handler=replay(file)), ask(provider, body))] == [b"1"]
