@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import inspect
+import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -126,7 +127,7 @@ class PreparedCall:
         self.call = call
         self.tool = tool
         self.refused = refused
-        self.edited = False
+        self.edited = ""
         self.note = ""
         self._args = args
         self._kwargs = kwargs or {}
@@ -219,7 +220,7 @@ class PreparedCall:
             seen = View(f"{seen.text}\n(the tool's model_view failed: {error_text(error)})", seen.images)
         else:
             seen = view(shown)
-        text = f"(The user changed the arguments of this call.)\n{seen.text}" if self.edited else seen.text
+        text = f"(The user changed the arguments to {self.edited}.)\n{seen.text}" if self.edited else seen.text
         duration = time.monotonic() - begin
         return ToolOutcome(self.call, self.tool, value, text, list(seen.images), duration=duration, note=self.note)
 
@@ -258,7 +259,9 @@ def prepare(registry: ToolRegistry, call: Item, arguments: Mapping[str, Any] | N
         return PreparedCall(call, tool, refused=refused)
     prepared = PreparedCall(call, tool, args, kwargs)
     prepared.note = REDEFINED if registry.redefined(tool.name) else ""
-    prepared.edited = arguments is not None and dict(arguments) != call["arguments"]
+    if arguments is not None and dict(arguments) != call["arguments"]:
+        prepared.edited = cut(json.dumps(dict(arguments), ensure_ascii=False, default=repr), MAX_CORRECTION)
+        prepared.note = "; ".join(part for part in (f"run with {prepared.edited}", prepared.note) if part)
     return prepared
 
 

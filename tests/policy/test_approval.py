@@ -101,7 +101,7 @@ def test_arguments_can_be_changed_and_the_model_is_told(disk: Disk) -> None:
     chat.ask("Tidy up")
     chat.approve(arguments={"path": "/tmp/x"})
     assert disk.wiped == ["/tmp/x"]
-    assert results(chat) == ["(The user changed the arguments of this call.)\nwiped /tmp/x"]
+    assert results(chat) == ['(The user changed the arguments to {"path": "/tmp/x"}.)\nwiped /tmp/x']
 
 
 def test_changed_arguments_are_validated_and_judged_again(disk: Disk) -> None:
