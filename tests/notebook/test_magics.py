@@ -270,7 +270,7 @@ def test_each_mistake_is_one_line_and_nothing_is_sent(
         """Tide"""
 
     tools.registry.add(tide)
-    client = use(shell)
+    client = use(shell, tools=tools.registry)
     shell.user_ns["name"] = "x"
     written = run(shell, code, capsys)
     assert written.startswith("UsageError: ")
