@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conftest import Cell, Kernel
+if TYPE_CHECKING:
+    from conftest import Cell, Kernel
 
 pytestmark = pytest.mark.kernel
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from conftest import Cell, Kernel
+if TYPE_CHECKING:
+    from conftest import Cell, Kernel
 
 pytestmark = pytest.mark.kernel
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted import ScriptedClient, call, text
+from agent_scripted import ScriptedClient, call, text
 
 from mmsp_nb.approval import PendingCall
 from mmsp_nb.conversation import Conversation
@@ -286,7 +286,7 @@ def test_at_a_terminal_only_a_clear_yes_runs_a_call(typed: list[str], verdict: V
 SCRIPT = """
 import sys
 sys.path.insert(0, {agent!r})
-from scripted import ScriptedClient, call, text
+from agent_scripted import ScriptedClient, call, text
 from mmsp_nb import Conversation
 from mmsp_nb.tools import Tool
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from scripted import ScriptedClient, call, text
+from agent_scripted import ScriptedClient, call, text
 
 from mmsp_nb import choosing
 from mmsp_nb.conversation import Conversation

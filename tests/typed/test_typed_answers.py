@@ -9,8 +9,8 @@ import json
 from typing import Any, Literal, TypedDict
 
 import pytest
+from agent_scripted import ScriptedClient, call, text
 from pydantic import BaseModel, Field
-from scripted import ScriptedClient, call, text
 
 from mmsp_nb.conversation import Conversation
 from mmsp_nb.protocol.errors import ConnectionCutError
