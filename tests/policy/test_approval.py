@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 import sys
 import textwrap
@@ -286,7 +284,7 @@ def test_at_a_terminal_only_a_clear_yes_runs_a_call(typed: list[str], verdict: V
 SCRIPT = """
 import sys
 sys.path.insert(0, {agent!r})
-from agent_scripted import ScriptedClient, call, text
+from scripted import ScriptedClient, call, text
 from mmsp_nb import Conversation
 from mmsp_nb.tools import Tool
 
@@ -306,29 +304,16 @@ print("ANSWER", answer.text, [each.status for each in answer.calls])
 def test_a_script_at_a_terminal_asks_there_and_only_there(tmp_path: Any) -> None:
     script = tmp_path / "tidy.py"
     script.write_text(textwrap.dedent(SCRIPT.format(agent=str(Path(__file__).parents[1] / "agent"))))
-    main, side = pty.openpty()
-    process = subprocess.Popen([sys.executable, script], stdin=side, stdout=side, stderr=side)
-    os.close(side)
+    pexpect = pytest.importorskip("pexpect")
+    child = pexpect.spawn(sys.executable, [str(script)], encoding="utf-8", timeout=60)
     seen = ""
-    for typed in ("y\n", "too late\n"):
-        while not seen.rstrip().endswith("a reason against it:"):
-            seen += os.read(main, 4096).decode()
-        os.write(main, typed.encode())
-        seen += "\n"
-        while typed.strip() not in seen.splitlines()[-1] and "Run it?" not in seen.rpartition("\n\n")[2]:
-            chunk = os.read(main, 4096).decode()
-            seen += chunk
-            if "\n" in chunk:
-                break
-    while True:
-        try:
-            chunk = os.read(main, 4096)
-        except OSError:
-            break
-        if not chunk:
-            break
-        seen += chunk.decode()
-    assert process.wait(10) == 0
+    for answer in ("y", "too late"):
+        child.expect("a reason against it: ")
+        seen += child.before
+        child.sendline(answer)
+    child.expect(pexpect.EOF)
+    seen += child.before
+    assert 'path = "1"' in seen and 'path = "2"' in seen
     assert "WIPED 1" in seen and "WIPED 2" not in seen and "ANSWER Done. ['ok', 'denied']" in seen
     piped = subprocess.run(
         [sys.executable, script], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
