@@ -267,7 +267,7 @@ def _options(conversation: Conversation, turns: list[Turn]) -> str:
 
 
 def _model_option(turn: Turn) -> str:
-    client = f" --client {turn.client_type}" if turn.client_type else ""
+    client = f" --client-type {turn.client_type}" if turn.client_type else ""
     return f" -m {turn.model}{client}" if re.fullmatch(r"[\w./:@-]+", turn.model) else ""
 
 

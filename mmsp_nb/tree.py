@@ -75,7 +75,7 @@ class Tree:
         self._done: list[_Step] = []
         self._undone: list[tuple[_State, _Step | None, _State]] = []
         self._watchers: list[Watcher] = []
-        self._given: tuple[Turn, ...] = ()  # those whose history the client has
+        self._given: list[Turn] = []  # the turns from which the client's history was made
 
     # branches
 
@@ -111,6 +111,7 @@ class Tree:
             with self._changing():
                 self._shelve()
                 self.branch, self.turns = name, self._branches[name]
+                self._find_stale()
 
     def drop(self, name: str) -> None:
         """Forget a branch that is not in use. `undo` brings it back."""
@@ -382,7 +383,7 @@ class Tree:
 
     def _follow(self) -> None:
         """Give the client its history anew when `turns` was changed by hand: popped, cleared, replaced, reordered."""
-        if tuple(self._sent()) != self._given:
+        if self.turns != self._given:  # by identity, which is next to nothing beside the request
             self._shelve()
             self._find_stale()
             self._load_history()

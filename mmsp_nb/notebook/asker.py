@@ -12,7 +12,7 @@ from mmsp_nb.protocol.errors import AbortError, ConcurrentCallError
 from mmsp_nb.tools import PreparedCall, ToolOutcome, run_calls
 from mmsp_nb.turns import Turn
 
-__all__ = ["Asker"]
+__all__ = ["Asker", "run_in_threads"]
 
 
 class Asker:
@@ -42,7 +42,7 @@ class Asker:
         chat = self._conversation
         count = len(chat.turns)
         try:
-            async with aclosing(chat.stream(prompt, execute=_execute)) as events:
+            async with aclosing(chat.stream(prompt, execute=run_in_threads)) as events:
                 async for _ in events:
                     pass
         except (asyncio.CancelledError, AbortError):
@@ -53,7 +53,7 @@ class Asker:
                 chat.undo()
 
 
-async def _execute(calls: list[PreparedCall], report: Callable[[dict[str, Any]], None]) -> list[ToolOutcome]:
+async def run_in_threads(calls: list[PreparedCall], report: Callable[[dict[str, Any]], None]) -> list[ToolOutcome]:
     """Synchronous tools run in a thread, so that neither the loop nor the kernel waits for them."""
     return await run_calls(calls, report, run_sync=_in_thread)
 

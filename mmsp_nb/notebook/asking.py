@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
+from . import resolving
 from .chats import Chats
 from .deciding import Decision
 from .failures import calm, stopped
-from .host import quiet
+from .host import form, quiet
 from .options import OptionError, Options
 from .prompt import expand
 
@@ -22,10 +23,25 @@ if TYPE_CHECKING:
     from mmsp_nb.answer import Answer
     from mmsp_nb.conversation import Conversation
 
-__all__ = ["Asking"]
+__all__ = ["Asking", "Run"]
 
 LAST = "_mmsp"
 """The variable that holds the last Answer."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a ``%%mmsp`` cell.
+
+    Attributes:
+        cell: The cell's id, where the front end tells it.
+        serial: The number of the run.
+        text: The options and the prompt as they were typed.
+    """
+
+    cell: str | None
+    serial: int
+    text: str
 
 
 @dataclass
@@ -38,6 +54,10 @@ class Asking:
         namespace: The user's variables: read by ``{{...}}``, written for ``--out``.
         first_line: The line of the cell on which the prompt begins.
         decision: A word about calls that wait, in place of a prompt.
+        cell: The run of the cell that asks: its turn takes the place of the one that the cell has made before.
+        ready: A prompt that is not looked at for expressions, in place of the options' own.
+        again: Whether the last question is asked again.
+        signal: An AbortSignal that can stop it; it is set for one that is asked in the background.
     """
 
     chats: Chats
@@ -45,30 +65,93 @@ class Asking:
     namespace: dict[str, Any]
     first_line: int = 1
     decision: Decision | None = None
+    cell: Run | None = None
+    ready: str | None = None
+    again: bool = False
+    signal: Any = None
     chat: Conversation = field(init=False)
     prompt: Any = field(init=False)
 
     def __post_init__(self) -> None:
         options = self.options
-        self.prompt = expand(options.prompt, self.namespace, self.first_line) if options.prompt else None
-        if options.system:
-            system = expand(options.system, self.namespace)
-            if not isinstance(system, str):
-                raise OptionError("--system takes text, and this expression is a picture")
-            options.system = system
-        place = self.chats.renew if options.new else self.chats.get
-        self.chat = place(options.chat, model=options.model, client=options.client)
+        known = self._known()
+        self.prompt = expand(options.prompt, known, self.first_line) if options.prompt else self.ready
+        resolving.resolve(options, known)
+        images = [resolving.image(value, self.namespace) for value in options.image]
+        files = [resolving.file_text(path) for path in options.file]
+        if images or files:
+            if self.prompt is None and not self.again:
+                raise OptionError("--image and --file go beside a prompt")
+            self.prompt = _beside(self.prompt, files, images)
+        client = None if options.client is None else resolving.client(options.client, self.namespace)
+        if client is not None and (options.model or options.client_type):
+            raise OptionError("give --client, or --model and --client-type: a client has its model")
+        if options.new:
+            self.chat = self.chats.renew(options.chat, model=options.model, client=options.client_type, using=client)
+        else:
+            self.chat = self.chats.get(options.chat, model=options.model, client=options.client_type, using=client)
         if options.chat:
             self.chats.use(options.chat)
         self.tools = None if options.tools is None else self._tools(options.tools)
         self.type = None if options.type is None else _type(options.type, self.namespace)
         self.policy = None if options.ask is None else self.chat.policy.asking(options.ask)
+        self._wish: dict[str, Any] = {}
+        if self.again:
+            self._ask_again()
+
+    def _known(self) -> dict[str, Any]:
+        """The user's variables, and `Err` if an expression speaks of it."""
+        options = self.options
+        if self.chats.failures is None or "Err" in self.namespace:
+            return self.namespace
+        written = [options.prompt, *(value for _, value in options.deferred)]
+        return (
+            {**self.namespace, "Err": self.chats.failures} if any("Err" in text for text in written) else self.namespace
+        )
+
+    def _ask_again(self) -> None:
+        """Take the prompt and the wishes of the last question; what is given now comes first."""
+        from mmsp_nb.rerunning import last_question, wish
+
+        if not self.chat.turns:
+            raise OptionError("there is nothing to ask again: this chat has no turn")
+        turn = last_question(self.chat)
+        self.prompt = [*turn.messages[:1], *(self.prompt or [])]
+        self._wish = wish(turn)
 
     def _given(self) -> dict[str, Any]:
-        return {"config": self.options.config(), "tools": self.tools, "type": self.type, "policy": self.policy}
+        given = {"signal": self.signal, "tools": self.tools, "type": self.type, "policy": self.policy}
+        config = {**self._wish.get("config", {}), **self.options.config()}
+        return {**self._wish, **{key: value for key, value in given.items() if value is not None}, "config": config}
+
+    def _replaced(self) -> list[Any]:
+        """The turns whose place the new one takes.
+
+        Those that the same cell has made in an earlier run. Where the front end tells no ids: the last one, if the
+        same text was asked and no complete answer came. So a notebook that runs from top to bottom always gives
+        the same conversation, whoever runs it.
+        """
+        from mmsp_nb.rerunning import last_question
+
+        turns, made = self.chat.turns, self.chats.made
+        if self.decision is not None or self.prompt is None or not turns:
+            return []
+        if self.again:
+            return [last_question(self.chat)]
+        if self.cell is None:
+            return []
+        if self.cell.cell is not None:
+            mine = [turn for turn in turns if turn.cell == self.cell.cell]
+            return [turn for turn in mine if made.get(turn.id, ("", -1))[1] != self.cell.serial]
+        last = turns[-1]
+        text, serial = made.get(last.id, ("", -1))
+        incomplete = last.state in ("failed", "partial") and last.cell is None
+        return [last] if incomplete and text == self.cell.text and serial != self.cell.serial else []
 
     def run(self) -> Answer:
         """Ask and wait by blocking."""
+        if self.signal is None:
+            self.chats.behind.wait(self.chat)
         with self._asking():
             decision = self.decision
             if decision is None:
@@ -82,6 +165,10 @@ class Asking:
         from mmsp_nb.protocol.errors import AbortError
 
         began = time.monotonic()
+        try:
+            await self.chats.behind.wait_async(self.chat)
+        except asyncio.CancelledError:
+            raise stopped(time.monotonic() - began) from None
         with self._asking():
             try:
                 decision = self.decision
@@ -97,16 +184,9 @@ class Asking:
 
     def describe(self) -> str:
         """What would be sent, for ``--dry-run``."""
-        tools = self.chat.tools if self.tools is None else self.tools
-        config = {**self.chat.config, **self.options.config()}
-        lines = [f"model: {self.chat.model}", f"turns before: {len(self.chat.turns)}"]
-        lines += [f"{key}: {value}" for key, value in config.items() if value is not None]
-        lines.append(f"tools: {', '.join(tools.names()) or 'none'}")
-        if self.type is not None:
-            lines.append(f"type: {self.options.type}")
-        parts = self.prompt if isinstance(self.prompt, list) else [self.prompt or ""]
-        text = "".join(part if isinstance(part, str) else "[picture]" for part in parts)
-        return "\n".join([*lines, "prompt:", text])
+        from .dryrun import describe
+
+        return describe(self)
 
     def _tools(self, names: list[str]) -> Any:
         from mmsp_nb.tools import ToolDefinitionError, ToolRegistry
@@ -119,29 +199,47 @@ class Asking:
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
         """Around the request: this cell's limit, silence if wanted; afterwards the variables, whatever happened."""
-        before = self.chat.turns[-1] if self.chat.turns else None
+        from mmsp_nb.rerunning import in_place_of
+
+        old = self._replaced()
+        before = {id(turn) for turn in self.chat.turns}
         limit = self.chat.max_turns
-        silence = quiet.set(self.options.quiet)
+        silence, shape = quiet.set(self.options.quiet), form.set(self.options.format or "markdown")
         try:
             self.chat.max_turns = self.options.max_turns or limit
-            yield
+            with in_place_of(self.chat, old) if old else contextlib.nullcontext():
+                yield
         except Exception as error:
             raise calm(error) from error.__cause__
         finally:
             quiet.reset(silence)
+            form.reset(shape)
             self.chat.max_turns = limit
             self._bind(before)
 
-    def _bind(self, before: Any) -> None:
+    def _bind(self, before: set[int]) -> None:
         from mmsp_nb.answer import Answer
 
-        turn = self.chat.turns[-1] if self.chat.turns else None
-        if turn is None or turn is before:
+        turn = next((turn for turn in reversed(self.chat.turns) if id(turn) not in before), None)
+        if turn is None:
             return
+        if self.cell is not None:
+            self.chats.made[turn.id] = self.cell.text, self.cell.serial
         answer = Answer(turn)
         self.namespace[LAST] = answer
         if self.options.out:
             self.namespace[self.options.out] = answer
+
+
+def _beside(prompt: Any, files: list[str], images: list[Any]) -> Any:
+    """The prompt with files below it and pictures beside it."""
+    parts = list(prompt) if isinstance(prompt, list) else [prompt] if prompt else []
+    text = "\n\n".join(files)
+    if text and parts and isinstance(parts[-1], str):
+        parts[-1] = f"{parts[-1].rstrip(chr(10))}\n\n{text}"
+    elif text:
+        parts.append(text)
+    return parts[0] if len(parts) == 1 and not images else [*parts, *images]
 
 
 def _type(written: str, namespace: dict[str, Any]) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
+from .behind import Behind
 from .options import OptionError
 
 if TYPE_CHECKING:
@@ -40,7 +42,14 @@ class Chats:
         self._defaults = defaults
         self._namespace = namespace
         self.current = FIRST
+        self.failures: Mapping[int, BaseException] | None = None
+        """The last exceptions, for ``{{Err[3]}}``."""
+        self.made: dict[str, tuple[str, int]] = {}
+        """By the id of a turn: what the cell that made it was, and the number of its run."""
         self._chats: dict[str, Conversation] = {}
+        self.behind = Behind()
+        self.compared: weakref.WeakKeyDictionary[Conversation, Any] = weakref.WeakKeyDictionary()
+        """The last comparison of each chat."""
 
     def names(self) -> list[str]:
         """The names of all chats that have begun."""
@@ -51,8 +60,12 @@ class Chats:
         name = name or self.current
         return self._chats.get(name) or self._variable(name)
 
-    def get(self, name: str | None = None, *, model: str | None = None, client: str | None = None) -> Conversation:
+    def get(
+        self, name: str | None = None, *, model: str | None = None, client: str | None = None, using: Any = None
+    ) -> Conversation:
         """The chat of that name, made if need be; ``model`` and ``client`` (a client type) change what answers.
+
+        So does ``using``, a client. Its history is taken over when the chat has no turn yet, else it gets the chat's.
 
         Raises OptionError when the model cannot be used.
         """
@@ -60,8 +73,14 @@ class Chats:
 
         found = self.find(name)
         try:
-            if found is None:
-                return self._make(name or self.current, model, client)
+            if found is None or (
+                using is not None and not found.turns and found.client is not using and self._own(found)
+            ):
+                return self._make(name or self.current, model, client, using)
+            if using is not None:
+                if found.client is not using:
+                    found.switch(client=using)
+                return found
             if client is not None or (model is not None and model != found.model):
                 options = {} if client is None else {"client_type": client}
                 found.switch(model or found.model, **options)
@@ -69,16 +88,20 @@ class Chats:
             raise OptionError(str(error)) from None
         return found
 
-    def renew(self, name: str | None = None, *, model: str | None = None, client: str | None = None) -> Conversation:
+    def renew(
+        self, name: str | None = None, *, model: str | None = None, client: str | None = None, using: Any = None
+    ) -> Conversation:
         """A new chat under that name. The one before stays in its variable, if it has one."""
         from mmsp_nb.protocol.errors import MMSPError
 
         name = name or self.current
         before = self._chats.get(name)
-        if model is None and client is None and before is not None:
+        if using is not None:
+            using.set_history([])
+        elif model is None and client is None and before is not None:
             model, client = before.model, getattr(before.client, "client_type", None)
         try:
-            return self._make(name, model, client)
+            return self._make(name, model, client, using)
         except MMSPError as error:
             raise OptionError(str(error)) from None
 
@@ -106,14 +129,24 @@ class Chats:
         self.current = name
         return found
 
-    def _make(self, name: str, model: str | None, client: str | None) -> Conversation:
+    def put(self, name: str, chat: Conversation) -> None:
+        """Let ``chat`` be the one of that name, and the current one."""
+        self._chats[name] = chat
+        self.current = name
+
+    def _own(self, chat: Conversation) -> bool:
+        return any(each is chat for each in self._chats.values()) and self._variable(self.current) is not chat
+
+    def _make(self, name: str, model: str | None, client: str | None, using: Any = None) -> Conversation:
         from mmsp_nb.conversation import Conversation
         from mmsp_nb.tools import registry
 
         defaults = self._defaults()
-        if model is None:
+        if model is None and using is None:
             model, client = defaults.model, client or defaults.client
         options: dict[str, Any] = {} if client is None else {"client_type": client}
+        if using is not None:
+            options = {"client": using}
         chat = Conversation(
             model, tools=registry, system=defaults.system, max_turns=defaults.max_turns, name=name, **options
         )

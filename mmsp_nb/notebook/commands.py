@@ -12,6 +12,7 @@ from .chats import Chats
 from .options import OPTIONS, SUBCOMMANDS, OptionError
 from .sanitize import single_line
 from .secrets import mask
+from .turn_commands import TurnCommands
 
 if TYPE_CHECKING:
     from mmsp_nb.conversation import Conversation
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Commands", "choice"]
 
-_TAKES = {"mcp": 1, "model": 1, "models": 9, "new": 1, "record": 2, "replay": 2, "tools": 99, "traces": 1, "use": 1}
+_TAKES = {
+    **dict.fromkeys(("branch", "export", "fork", "keep", "mcp", "model", "new", "save", "stop", "traces", "use"), 1),
+    "load": 2,
+    "models": 9,
+    "record": 2,
+    "replay": 2,
+    "tools": 99,
+}
 """Words that a subcommand can use; the others can use none."""
 
 MAX_MODELS = 40
@@ -36,7 +44,7 @@ def choice(model: str | None) -> tuple[str, str]:
     return chosen.model, chosen.why
 
 
-class Commands:
+class Commands(TurnCommands):
     """The subcommands that ask nothing: ``run(name, words)`` returns text, or an object to display.
 
     Args:

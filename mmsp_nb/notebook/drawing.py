@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Any
 
 from mmsp_nb import hosts, terminal
 from mmsp_nb.protocol import usage as tokens
+from mmsp_nb.protocol.errors import AbortError
 
 from . import buttons, tee
 from .bridge import Session
@@ -22,7 +24,7 @@ from .render import seconds, usage_text
 from .secrets import remember
 from .stretch import Message
 
-__all__ = ["Drawing"]
+__all__ = ["Drawing", "ending", "footer"]
 
 _LIMITS = {"max_turns": "requests", "max_calls": "tool calls", "max_cost": "cost"}
 
@@ -33,7 +35,7 @@ class Drawing:
     An interrupt becomes a KeyboardInterrupt with a short traceback, an error is shown in one line.
     """
 
-    def __init__(self, shell: Any, conversation: Any, stream: hosts.Stream, *, live: bool) -> None:
+    def __init__(self, shell: Any, conversation: Any, stream: hosts.Stream, *, live: bool, output: Any = None) -> None:
         connect_tools(shell)
         self._shell = shell
         self._began = time.monotonic()
@@ -42,7 +44,9 @@ class Drawing:
         endpoint = getattr(conversation.client, "_endpoint", None)
         remember(getattr(getattr(endpoint, "route", None), "api_key", None))
         self._output: LiveOutput | PlainOutput
-        if in_kernel(shell):
+        if output is not None:
+            self._output = output
+        elif in_kernel(shell):
             self._output = LiveOutput(self._display, label=conversation.model, live=live, now=self._began)
         else:
             self._output = PlainOutput(_write, live=live)
@@ -55,11 +59,14 @@ class Drawing:
         elapsed = time.monotonic() - self._began
         if error is None:
             turn = self._turn()
-            self._close(_ending(turn), _footer(turn, elapsed))
+            self._close(ending(turn), footer(turn, elapsed))
             if turn is not None and turn.waiting:
                 self._show_waiting(turn)
-        elif isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
+        elif isinstance(error, KeyboardInterrupt | asyncio.CancelledError | AbortError):
             self._close(f"stopped after {seconds(elapsed)}" if self._output.live else "stopped")
+            if isinstance(error, AbortError):
+                calm(error, where=True)
+                return
             if isinstance(error, KeyboardInterrupt):
                 raise stopped(elapsed) from None
             stopped(elapsed, error)  # a task was cancelled, and stays so
@@ -85,7 +92,7 @@ class Drawing:
             return
         with tee.suspended():
             self._shell.display_pub.publish(shown, {"mmsp": {"kind": "approval"}})
-            if self._output.live:
+            if self._output.live and threading.current_thread() is threading.main_thread():
                 buttons.show(self._shell, turn, self._conversation)
 
     def _turn(self) -> Any:
@@ -106,7 +113,7 @@ def _write(text: str) -> None:
         sys.stdout.flush()
 
 
-def _footer(turn: Any, elapsed: float) -> str:
+def footer(turn: Any, elapsed: float) -> str:
     """``model · 120 → 80 tokens · $0.0012 · 2.1 s``."""
     if turn is None:
         return ""
@@ -121,7 +128,7 @@ def _price(cost: Any) -> str | None:
     return f"${cost:.4f}" if cost < 1 else f"${cost:.2f}"
 
 
-def _ending(turn: Any) -> str:
+def ending(turn: Any) -> str:
     """Why an answer is not complete, if it is not."""
     if turn is None:
         return ""

@@ -23,6 +23,7 @@ class Extension:
         self.cells = Cells(shell)
         self.cells.register()
         self.magics = MMSPMagics(shell, parent=shell)
+        self.magics.connect(self.cells)
         shell.register_magics(self.magics)  # which also makes them configurable
         displays.register(shell)
         self._transformer = Transformer(shell, self.cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -17,6 +18,8 @@ __all__ = ["calm", "is_foreign", "remember_for_debugger", "stopped", "summary", 
 MAX_MESSAGE = 600
 FRAMES = 5
 
+_CELL = re.compile(r'"[^"\n]*ipykernel_\d+[^"\n]*"|"<ipython-input-[^"\n]*>"')
+"""How a traceback names a cell: with the number of a process, which no output should have."""
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -55,7 +58,7 @@ def users_traceback(error: BaseException | None) -> str:
     tb = None if error is None else _past_ours(error.__traceback__)
     if error is None or tb is None:
         return ""
-    return "".join(traceback.format_exception(type(error), error, tb))
+    return _CELL.sub("the cell", "".join(traceback.format_exception(type(error), error, tb)))
 
 
 def remember_for_debugger(shell: object, error: BaseException) -> None:
@@ -99,4 +102,6 @@ def _users_lines(tb: TracebackType | None) -> list[str]:
 
 def is_foreign(name: str) -> bool:
     """Whether a file of that name is none of the user's: ours, a library's or Python's own."""
-    return name.startswith(_PACKAGE) or any(part in name for part in ("site-packages", "dist-packages", "/lib/python", "\\Lib\\", "<frozen"))
+    return name.startswith(_PACKAGE) or any(
+        part in name for part in ("site-packages", "dist-packages", "/lib/python", "\\Lib\\", "<frozen")
+    )

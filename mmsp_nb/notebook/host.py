@@ -7,16 +7,26 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmsp_nb import hosts, loop
 
+from .exceptions import Failures
 from .recordings import replaying
 
-__all__ = ["Cells", "NotebookHost", "connect_tools", "in_kernel", "is_live", "quiet"]
+if TYPE_CHECKING:
+    from .behind import Place
+
+__all__ = ["Cells", "NotebookHost", "connect_tools", "elsewhere", "form", "in_kernel", "is_live", "quiet"]
 
 quiet: ContextVar[bool] = ContextVar("mmsp_nb_quiet", default=False)
 """True while nothing is to be drawn (``--quiet``)."""
+
+form: ContextVar[str] = ContextVar("mmsp_nb_form", default="markdown")
+"""How answers are shown (``--format``)."""
+
+elsewhere: ContextVar[Place | None] = ContextVar("mmsp_nb_elsewhere", default=None)
+"""Where an answer that belongs to no running cell is drawn (``--background``), in the thread where it is asked."""
 
 _OFF = {"0", "false", "no", "off"}
 
@@ -49,6 +59,9 @@ class Cells:
         self._shell = shell
         # An extension is usually loaded by a cell, whose end we will be told of.
         self.depth = int(_inside_a_cell())
+        self.serial = 0
+        """Counts the runs of cells: what happens in one run has the same number, nested cells included."""
+        self.failures = Failures()
 
     def register(self) -> None:
         self._shell.events.register("pre_run_cell", self._begin)
@@ -62,10 +75,12 @@ class Cells:
                 pass
 
     def _begin(self, info: Any = None) -> None:
+        self.serial += self.depth == 0
         self.depth += 1
         connect_tools(self._shell)
 
     def _end(self, result: Any = None) -> None:
+        self.failures.note(result)
         self.depth = max(self.depth - 1, 0)
         answers = sys.modules.get("mmsp_nb.answer")
         if self.depth == 0 and answers is not None:
@@ -99,6 +114,8 @@ class NotebookHost:
 
     def cell_id(self) -> str | None:
         """The id of the cell that is running, where the front end tells it."""
+        if (place := elsewhere.get()) is not None:
+            return place.cell
         parent = getattr(self._shell, "parent_header", None) or {}
         if hasattr(self._shell, "get_parent") and not parent:
             parent = self._shell.get_parent()
@@ -108,6 +125,8 @@ class NotebookHost:
 
     def run(self, conversation: Any, stream: hosts.Stream) -> bool:
         """Draw and wait by blocking."""
+        if (place := elsewhere.get()) is not None:
+            return place.run(conversation, stream)
         if not self._draws():
             return self._undrawn().run(conversation, stream)
         from .drawing import Drawing

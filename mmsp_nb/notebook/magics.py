@@ -12,7 +12,7 @@ from traitlets import Bool, Integer, Unicode, observe
 from .chats import Chats, Defaults
 from .commands import Commands, choice
 from .deciding import Decision, parse
-from .host import Cells, connect_tools, in_kernel
+from .host import Cells, connect_tools, in_kernel, is_live
 from .options import OptionError, Options, parse_cell, parse_line
 from .secrets import mask
 
@@ -41,6 +41,7 @@ class MMSPMagics(Magics):
         super().__init__(shell=shell, **kwargs)
         self.chats = Chats(self._defaults, self._namespace)
         self.commands = Commands(self.chats, lambda: self.model)
+        self.cells: Cells | None = None
 
     @property
     def _namespace(self) -> dict[str, Any]:
@@ -94,16 +95,22 @@ class MMSPMagics(Magics):
     def _asking(self, line: str, cell: str | None) -> Any:
         connect_tools(self.shell)
         decision: Decision | None = None
+        more: dict[str, Any] = {}
         if cell is not None:
             options = parse_cell(line, cell.removesuffix("\n"))  # IPython ends every cell with one
+            more["cell"] = self._run(line, cell)
         else:
             command, arguments = parse_line(line)
             if command == "continue":
                 options = self._continue()
             elif command in ("approve", "deny"):
                 options, decision = self._decide(command, str(arguments[0]))  # type: ignore[index]
+            elif command == "why":
+                options = Options()
+                more["ready"] = self._why(str(arguments[0]))  # type: ignore[index]
             elif isinstance(arguments, Options):
                 options = arguments
+                more["again"] = command == "retry"
             else:
                 self._show(self.commands.run(command, arguments))
                 return None
@@ -111,11 +118,40 @@ class MMSPMagics(Magics):
         from .asking import Asking
 
         connect_tools(self.shell)
-        asking = Asking(self.chats, options, self._namespace, first_line=1 if cell is None else 2, decision=decision)
+        first = 1 if cell is None else 2
+        asking = Asking(self.chats, options, self._namespace, first_line=first, decision=decision, **more)
         if options.dry_run:
             self._show(mask(asking.describe()))
             return None
+        if options.compare:
+            from .comparing import Comparing
+
+            return Comparing(asking, self.shell, live=is_live(self.live))
+        if options.background and is_live(self.live):
+            from mmsp_nb import hosts
+
+            shell = self.shell if in_kernel(self.shell) else None
+            if self.chats.behind.ask(asking, None if options.quiet else shell, hosts.cell()):
+                return None
         return asking
+
+    def connect(self, cells: Cells) -> None:
+        """Know the runs of cells and the exceptions that end them."""
+        self.cells, self.chats.failures = cells, cells.failures
+
+    def _run(self, line: str, cell: str) -> Any:
+        """The run of the cell that asks."""
+        from mmsp_nb import hosts
+
+        from .asking import Run
+
+        serial = 0 if self.cells is None else self.cells.serial
+        return Run(hosts.cell(), serial, f"{line.strip()}\n{cell}")
+
+    def _why(self, question: str) -> str:
+        from .exceptions import explained
+
+        return explained(None if self.cells is None else self.cells.failures.last, question)
 
     def _decide(self, command: str, text: str) -> tuple[Options, Decision]:
         """What ``%mmsp approve`` or ``%mmsp deny`` means for the calls that wait."""

@@ -207,11 +207,15 @@ OPTIONS: dict[str, Option] = {
     "--top-p": Option("top_p", _share, "X: nucleus sampling, from 0 to 1"),
     "--seed": Option("seed", _integer, "N: for the same answer again, where the vendor has seeds"),
     "--stop": Option("stop", _text, "TEXT: end the answer where it would say this; may be repeated", many=True),
-    "--image": Option("image", _text, "X: a picture beside the prompt: variable, path or URL; may be repeated", many=True),
+    "--image": Option(
+        "image", _text, "X: a picture beside the prompt: variable, path or URL; may be repeated", many=True
+    ),
     "--file": Option("file", _text, "PATH: a text file below the prompt, bounded; may be repeated", many=True),
     "--trace": Option("trace", _text, "ID: write trace files under this id; see %mmsp traces"),
     "--format": Option("format", _format, f"FORM: how the answer is shown: {', '.join(FORMATS)}"),
-    "--compare": Option("compare", _some, "A,B,C: these models (or variables with clients) side by side; see %mmsp keep"),
+    "--compare": Option(
+        "compare", _some, "A,B,C: these models (or variables with clients) side by side; see %mmsp keep"
+    ),
     "--background": Option("background", None, "let the cell end at once; the answer comes into its output"),
     "--max-turns": Option("max_turns", _whole, "N: requests that this cell may make"),
     "--out": Option("out", _name, "NAME: put the Answer into this variable"),

@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[FakeProvider]:
-    """What ``%%mmsp -m fake --client openai-chat`` asks in a notebook."""
+    """What ``%%mmsp -m fake --client-type openai-chat`` asks in a notebook."""
     with FakeProvider() as running:
         yield running
 

@@ -19,7 +19,7 @@ def get_weather(city: str) -> str:
     """The weather in a city right now."""
     return {"London": "14 °C, rain", "Paris": "21 °C, sunny"}[city]'''
 WEATHER = "%%mmsp\nWhat's the weather in London and in Paris?"
-FAKE = "%%mmsp -m fake --client openai-chat\nGo on."
+FAKE = "%%mmsp -m fake --client-type openai-chat\nGo on."
 
 HOSTILE = """
 <script>window.pwned = "script"</script>

@@ -19,7 +19,7 @@ def given(line: str) -> dict[str, Any]:
     [
         ("", {}),
         ("-m gpt-5.5", {"model": "gpt-5.5"}),
-        ("--model=gpt-5.5 --client openai-chat", {"model": "gpt-5.5", "client": "openai-chat"}),
+        ("--model=gpt-5.5 --client-type openai-chat", {"model": "gpt-5.5", "client_type": "openai-chat"}),
         ("--chat work --new --quiet", {"chat": "work", "new": True, "quiet": True}),
         ('--system "Be brief, don\'t \\"talk\\""', {"system": 'Be brief, don\'t "talk"'}),
         ("--system 'one word'", {"system": "one word"}),

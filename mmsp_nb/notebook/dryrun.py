@@ -1,0 +1,82 @@
+"""``--dry-run``: what would be sent, as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from mmsp_nb.preview import Preview, preview
+from mmsp_nb.protocol.errors import MMSPError
+from mmsp_nb.questions import Question
+from mmsp_nb.transport.failures import public_url
+
+from .options import OptionError
+
+if TYPE_CHECKING:
+    from .asking import Asking
+
+__all__ = ["describe"]
+
+_DATA = re.compile(r"(?P<head>(?:data:[\w.+/-]+(?:;[\w.=+-]+)*;base64,)?[A-Za-z0-9+/]{32})[A-Za-z0-9+/=]{400,}\Z")
+
+
+def describe(asking: Asking) -> str:
+    """What the question would send: an overview, the request's body as the vendor gets it, the prompt.
+
+    Data of pictures is cut short. Neither headers nor keys are part of it.
+    """
+    chat, given = asking.chat, asking._given()
+    tools = chat.tools if asking.tools is None else asking.tools
+    config = {**chat.config, **given["config"]}
+    lines = [f"model: {chat.model}", f"turns before: {len(chat.turns)}"]
+    lines += [f"{key}: {value}" for key, value in config.items() if value is not None]
+    lines.append(f"tools: {', '.join(tools.names()) or 'none'}")
+    if asking.type is not None:
+        lines.append(f"type: {asking.options.type}")
+    try:
+        seen = preview(chat, Question(asking.prompt, **given))
+    except MMSPError as error:
+        raise OptionError(str(error)) from None
+    lines += _figures(seen)
+    for method, url, body in seen.requests:
+        lines += [f"{method} {public_url(url)}", json.dumps(_short(body), indent=2, ensure_ascii=False, default=repr)]
+    if not seen.requests:
+        lines.append("the request's body is this client's own business; it gets this config:")
+        lines.append(json.dumps(_short(seen.config), indent=2, ensure_ascii=False, default=repr))
+    return "\n".join([*lines, "prompt:", _text(asking.prompt)])
+
+
+def _figures(seen: Preview) -> list[str]:
+    share = "" if not seen.window else f" of {seen.window:,} ({seen.tokens / seen.window:.1%})"
+    lines = [f"tokens: about {seen.tokens:,}{share}"]
+    if seen.price is None:
+        lines.append("price: unknown")
+    else:
+        answer = seen.price_of_answer
+        rest = "the answer's comes on top" if answer is None else f"up to ${answer:.4f} for the answer"
+        lines.append(f"price: about ${seen.price:.4f} for the request, {rest}")
+    return [*lines, *(f"to be fetched first: {url}" for url in seen.fetched)]
+
+
+def _short(value: Any) -> Any:
+    """The same with the data of pictures cut short."""
+    if isinstance(value, dict):
+        return {key: _short(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_short(each) for each in value]
+    if isinstance(value, bytes):
+        return f"<{len(value):,} bytes>"
+    if isinstance(value, str) and (match := _DATA.match(value)):
+        return f"{match['head']}… ({len(value):,} characters)"
+    return value
+
+
+def _text(prompt: Any) -> str:
+    parts = prompt if isinstance(prompt, list) else [prompt or ""]
+    return "".join(part if isinstance(part, str) else _said(part) for part in parts)
+
+
+def _said(part: Any) -> str:
+    items = part.get("content_items", [part]) if isinstance(part, dict) else []
+    return "".join(str(item["text"]) if "text" in item else "[picture]" for item in items) or "[picture]"

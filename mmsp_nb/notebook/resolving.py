@@ -1,0 +1,139 @@
+"""Options whose values depend on the user's variables: ``{{expressions}}``, pictures, files, clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mmsp_nb.protocol.suggestions import did_you_mean
+
+from .options import OPTIONS, OptionError, Options
+from .prompt import expand
+
+__all__ = ["client", "file_text", "image", "resolve"]
+
+MAX_FILE = 100_000
+"""Characters of a file that are sent."""
+
+MAX_BYTES = 50_000_000
+"""A larger file is not read at all."""
+
+
+def resolve(options: Options, namespace: Mapping[str, Any]) -> None:
+    """Put the values of expressions in place, and pictures and files where they are named by variable or path."""
+    for name, written in options.deferred:
+        option = OPTIONS[name]
+        value = expand(written, namespace)
+        if option.attribute == "image" and isinstance(value, list):
+            kept = options.image
+            kept[kept.index(written)] = value[0] if len(value) == 1 else _refused(name, written)
+            continue
+        if not isinstance(value, str):
+            raise OptionError(f"{name} takes text, and {written} is a picture")
+        assert option.read is not None
+        read = option.read(name, value.strip() if option.attribute != "system" else value)
+        if option.many:
+            kept = getattr(options, option.attribute)
+            kept[kept.index(written)] = read
+        else:
+            setattr(options, option.attribute, read)
+    options.deferred = []
+
+
+def _refused(name: str, written: str) -> Any:
+    raise OptionError(f"{name} {written} is more than one picture: give {name} once for each")
+
+
+def image(value: Any, namespace: Mapping[str, Any]) -> Any:
+    """The protocol item of a picture: out of a variable, a file, or at a URL. OptionError when it is none."""
+    from mmsp_nb import media
+    from mmsp_nb.protocol.errors import InvalidMessageError
+
+    if isinstance(value, Mapping):  # out of an expression
+        return value
+    try:
+        if value in namespace:
+            return _item(media.image_url(namespace[value]))
+        if not re.match(r"(https?|data):", value, re.IGNORECASE):
+            path = Path(value).expanduser()
+            if not path.is_file():
+                near = did_you_mean(value, [*_names(namespace), *_beside(path)])
+                raise OptionError(f"--image {value}: there is no such variable or file{near}")
+            return _item(media.image_url(path))
+        return _item(media.image_url(value))
+    except InvalidMessageError as error:
+        raise OptionError(f"--image {value}: {error.message}") from None
+
+
+def _item(url: str) -> dict[str, Any]:
+    return {"type": "image_url.done", "image_url": url}
+
+
+def file_text(written: str) -> str:
+    """The content of a text file, labelled with its name, and bounded. OptionError when it cannot be read as text."""
+    path = Path(written).expanduser()
+    if path.is_dir():
+        raise OptionError(f"--file {written} is a folder")
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise OptionError(
+                f"--file {written} has more than {MAX_BYTES // 1_000_000} MB: show the model a part of it"
+            )
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise OptionError(f"--file {written}: there is no such file{did_you_mean(written, _beside(path))}") from None
+    except (OSError, ValueError) as error:
+        raise OptionError(f"--file {written}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        text = data.decode("utf-8-sig")
+        if "\0" in text:
+            raise ValueError
+    except ValueError:
+        raise OptionError(f"--file {written} is no text in UTF-8; pictures go with --image") from None
+    rest = len(text) - MAX_FILE
+    if rest > 0:
+        text = f"{text[:MAX_FILE]}\n[... {rest:,} more characters]"
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{path.name}:\n{fence}\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def client(name: str, namespace: Mapping[str, Any]) -> Any:
+    """The client in that variable. OptionError when there is none, or it is no client."""
+    value = namespace.get(name)
+    if value is None:
+        near = did_you_mean(
+            name, [n for n in _names(namespace) if hasattr(namespace[n], "streaming_response_stateful")]
+        )
+        if not near:
+            from mmsp_nb.providers.vendors import VENDORS
+
+            if name in VENDORS:
+                near = f"; for a client type write --client-type {name}"
+        raise OptionError(f"--client {name}: there is no such variable{near}")
+    missing = [each for each in _METHODS if not callable(getattr(value, each, None))]
+    if isinstance(value, type) or missing:
+        what = f"the class {name}: make an object of it" if isinstance(value, type) else f"a {type(value).__name__}"
+        hint = "" if isinstance(value, type) else f", which has no {missing[0]}()"
+        raise OptionError(f"--client {name} is {what}{hint}")
+    return value
+
+
+_METHODS = ("streaming_response_stateful", "get_history", "set_history")
+
+
+def _names(namespace: Mapping[str, Any]) -> list[str]:
+    return [name for name in namespace if not name.startswith("_")]
+
+
+def _beside(path: Path) -> list[str]:
+    """Files that may have been meant, as they would be written."""
+    try:
+        names = sorted(each.name for each in path.parent.iterdir())[:2_000]
+    except (OSError, ValueError):
+        return []
+    folder = str(path.parent)
+    return [name if folder == "." else str(path.parent / name) for name in names]
