@@ -1,8 +1,8 @@
 """Pictures as Python has them -> the URLs that messages carry.
 
-A picture may be a URL, a path, bytes, a PIL image, a matplotlib figure or axes, a uint8 array, or any
-object that draws itself for Jupyter (``_repr_png_``, ``_repr_jpeg_``). Results are ``data:`` URLs of
-bounded size, because they are sent again with every later request of a conversation.
+A picture may be a URL, a path, bytes, a file opened in binary mode, a PIL image, a matplotlib figure or
+axes, a uint8 array, or any object that draws itself for Jupyter (``_repr_png_``, ``_repr_jpeg_``). Results
+are ``data:`` URLs of bounded size, because they are sent again with every later request of a conversation.
 
 PIL and matplotlib are never imported to look at a value: an object of theirs exists only when they are
 loaded. PIL is imported to make a picture smaller, when it is there.
@@ -72,6 +72,8 @@ def picture(value: Any) -> Picture:
         return value
     if isinstance(value, str | os.PathLike):
         return _bounded(_read(Path(value).expanduser()), str(value))
+    if isinstance(value, io.IOBase):
+        value = _contents(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return _bounded(bytes(value), "these bytes")
     if _is_uint8_array(value):
@@ -138,6 +140,17 @@ def _read(path: Path) -> bytes:
             raise
         reason = getattr(error, "strerror", None) or "not a path or URL"
         raise _error(f"cannot read image {str(path)[:200]!r}: {reason}") from None
+
+
+def _contents(file: Any) -> bytes:
+    """What an open file holds, from where it stands."""
+    try:
+        data = file.read(MAX_FILE + 1)
+    except (OSError, ValueError) as error:  # also of a closed file, and of a picture opened as text
+        raise _error(f"cannot read this file: {str(error)[:200]}") from None
+    if not isinstance(data, bytes):
+        raise _error("a file with an image must be opened in binary mode: open(path, 'rb')")
+    return data
 
 
 def _bounded(data: bytes, name: str) -> Picture:
@@ -238,6 +251,8 @@ def _encode_figure(figure: Any) -> Picture:
 
 def _encode_pil(image: Any) -> Picture:
     """PNG where it fits, else JPEG, else smaller JPEGs."""
+    if not all(image.size):
+        raise _error(f"an image of {image.size[0]}x{image.size[1]} pixels is empty")
     side = MAX_SIDE
     while side >= 64:
         small = image.copy()

@@ -161,4 +161,5 @@ def _picture(image: Any) -> Item:
 
 def _several(images: Any) -> list[Any]:
     """``images`` as a list, also when one was given by itself."""
-    return list(images) if isinstance(images, list | tuple | set) or hasattr(images, "__next__") else [images]
+    several = isinstance(images, list | tuple | set) or (hasattr(images, "__next__") and not hasattr(images, "read"))
+    return list(images) if several else [images]

@@ -91,3 +91,14 @@ def test_turns_changed_by_hand_are_what_is_sent(change, asked):
     assert sent == asked
     assert [m["content_items"][0]["text"] for m in chat.messages if m["role"] == "user"] == asked
     assert chat.branches[chat.branch] == chat.turns
+
+
+def test_an_open_file_is_a_picture_by_itself(tmp_path):
+    path = tmp_path / "pixel.png"
+    path.write_bytes(streams.PNG)
+    with FakeProvider(streams.reply("text", "chat")) as provider:
+        chat = Conversation("m", api_key="k", base_url=provider.url("/v1"), client_type="openai-chat")
+        with path.open("rb") as file:
+            chat.ask("What is it?", images=file)
+        picture, asked = provider.last.body["messages"][0]["content"]
+    assert picture["image_url"]["url"].startswith("data:image/png;base64,") and asked["text"] == "What is it?"

@@ -78,3 +78,20 @@ def test_kinds_are_known_by_their_first_bytes():
         None,
         None,
     ]
+
+
+def test_open_files_are_read(tmp_path):
+    path = tmp_path / "pixel.png"
+    path.write_bytes(PIXEL)
+    with path.open("rb") as file:
+        assert image_url(file) == image_url(io.BytesIO(PIXEL)) == URL
+    with pytest.raises(InvalidMessageError, match="cannot read this file: read of closed file"):
+        image_url(file)
+    path.write_text("text")
+    with path.open() as file, pytest.raises(InvalidMessageError, match="binary mode"):
+        image_url(file)
+
+
+def test_an_image_without_pixels_is_refused():
+    with pytest.raises(InvalidMessageError, match="0x0 pixels is empty"):
+        image_url(Image.new("RGB", (0, 0)))
