@@ -32,7 +32,7 @@ from mmsp_nb.protocol.repairs import RepairReport, repair
 from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
 from mmsp_nb.tools import Policy, ToolRegistry
 from mmsp_nb.tree import Tree
-from mmsp_nb.turns import Recorder, Turn, join, merged
+from mmsp_nb.turns import Hiding, Recorder, Turn, join, merged
 
 if TYPE_CHECKING:
     import os
@@ -402,7 +402,8 @@ class Conversation(Tree, Keeping):
         self, question: Question, tools: ToolRegistry, config: Mapping[str, Any]
     ) -> tuple[Recorder, UniMessage | None]:
         """Make the turn; returns the message to send, which also carries what was left unsent before."""
-        check_budget(self.budget, (turn.cost for turn in self.turns))
+        if self.budget is not None:
+            check_budget(self.budget, (turn.cost for turn in self.turns))
         self._follow()
         last = self.turns[-1] if self.turns else None
         turn = Turn(
@@ -464,7 +465,10 @@ class Conversation(Tree, Keeping):
             self.turns.remove(turn)  # wrong in form: nothing was sent, and nothing is kept
         if turn.state != "done" or (turn.history and turn.history[-1]["role"] == "user"):
             self._load_history()
-        self._given = tuple(self._sent())
+        if self.turns and len(self.turns) == len(self._given) + 1:
+            self._given.append(self.turns[-1])
+        elif len(self.turns) != len(self._given):
+            self._given = list(self.turns)
         self._tell(turn, None)
 
     # history
@@ -480,7 +484,7 @@ class Conversation(Tree, Keeping):
             foreign = {n for n, message in enumerate(messages) if message.get("origin", own) != own}
             messages, report = repair(messages, foreign=foreign)
         self.client.set_history(messages)
-        self._given = tuple(self._sent())
+        self._given, self._hidings = list(self.turns), Hiding.changes
         return report
 
     def _idle(self, what: str) -> None:

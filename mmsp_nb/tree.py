@@ -17,7 +17,7 @@ from mmsp_nb.protocol.history import now_ms
 from mmsp_nb.protocol.items import UniMessage
 from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools import ToolRegistry
-from mmsp_nb.turns import Turn
+from mmsp_nb.turns import Hiding, Turn
 
 if TYPE_CHECKING:
     from mmsp_nb.answer import Answer
@@ -76,6 +76,7 @@ class Tree:
         self._undone: list[tuple[_State, _Step | None, _State]] = []
         self._watchers: list[Watcher] = []
         self._given: list[Turn] = []  # the turns from which the client's history was made
+        self._hidings = Hiding.changes
 
     # branches
 
@@ -383,7 +384,8 @@ class Tree:
 
     def _follow(self) -> None:
         """Give the client its history anew when `turns` was changed by hand: popped, cleared, replaced, reordered."""
-        if self.turns != self._given:  # by identity, which is next to nothing beside the request
+        # by identity, which is next to nothing beside the request
+        if self.turns != self._given or self._hidings != Hiding.changes:
             self._shelve()
             self._find_stale()
             self._load_history()

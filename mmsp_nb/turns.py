@@ -136,6 +136,22 @@ class Turn:
         return [message for message in self.messages if message["role"] == "assistant"]
 
 
+class Hiding:
+    """`Turn.hidden`, with a count of all changes: one number tells whether somebody has hidden or shown a turn."""
+
+    changes = 0
+
+    def __get__(self, turn: Turn | None, owner: type[Turn]) -> Any:
+        return self if turn is None else turn.__dict__["hidden"]
+
+    def __set__(self, turn: Turn, hidden: bool) -> None:
+        Hiding.changes += turn.__dict__.get("hidden", hidden) != hidden
+        turn.__dict__["hidden"] = hidden
+
+
+Turn.hidden = Hiding()  # type: ignore[assignment]
+
+
 class Recorder:
     """Writes a `Turn` from the events of an agent. `stop` ends it early, and may be called at any moment.
 

@@ -193,6 +193,21 @@ def test_a_question_costs_the_same_after_many(monkeypatch):
     assert chat.turns[-1].text == "y"
 
 
+def test_what_a_question_looks_at_does_not_grow_with_the_turns():
+    looked = []
+
+    class Counted(list):
+        def __iter__(self):
+            looked.append("all")
+            return super().__iter__()
+
+    chat = talk(*["x"] * 10)
+    chat.turns = chat._branches["main"] = Counted(chat.turns)
+    chat.client.responses.append([text("y")])
+    chat.ask("more")
+    assert looked == []
+
+
 def test_the_events_of_an_answer_are_kept_with_their_times():
     script = [thinking("hm", "m"), text("a ", "b"), call("look")]
     client = Copied(script, [text("end")])
