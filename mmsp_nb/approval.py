@@ -110,7 +110,7 @@ async def clear(
         return cleared
     if approve is None:
         for index, pending in zip(asking, cleared.open, strict=True):
-            if policy.unattended == "deny":
+            if policy.unattended == "deny" or pending.tool.ask == "always":
                 cleared.prepared[index].deny(UNATTENDED.format(reason=pending.reason))
         return Clearance(cleared.prepared)
     answers = list(await approve(cleared.open))

@@ -68,6 +68,7 @@ class PlainHost:
         """
         from mmsp_nb import terminal
         from mmsp_nb.tools import run_calls
+        from mmsp_nb.tools.capture import run_captured
 
         if loop.is_current():
             raise UnsupportedOperationError(
@@ -82,7 +83,7 @@ class PlainHost:
             return await asyncio.wrap_future(done)
 
         async def run_sync(call: PreparedCall) -> ToolOutcome:
-            outcome: ToolOutcome = await there(call.run)
+            outcome: ToolOutcome = await there(lambda: run_captured(call))
             return outcome
 
         async def ask(calls: list[PendingCall]) -> list[Verdict | None]:

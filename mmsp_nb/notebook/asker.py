@@ -42,7 +42,7 @@ class Asker:
         chat = self._conversation
         count = len(chat.turns)
         try:
-            async with aclosing(chat.stream(prompt, execute=run_in_threads)) as events:
+            async with aclosing(chat.stream(prompt, execute=run_in_threads, approve="wait")) as events:
                 async for _ in events:
                     pass
         except (asyncio.CancelledError, AbortError):

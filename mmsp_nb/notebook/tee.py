@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from mmsp_nb.masking import mask_keys
 from mmsp_nb.tools import ToolOutcome
+from mmsp_nb.tools.capture import with_printed
 
 __all__ = ["Sink", "recording", "suspended"]
 
@@ -83,8 +83,7 @@ class Sink:
             outcome.text = self.text.strip() or outcome.text
             outcome.images = outcome.images or list(self.images)
         elif outcome.tool is not None and outcome.tool.capture and self.wrote:
-            printed = mask_keys(self.text.strip())
-            outcome.text += f"\n\nPrinted:\n{printed}" if printed else ""
+            outcome.text = with_printed(outcome.text, self.text)
             outcome.images += self.images[: MAX_IMAGES - len(outcome.images)]
 
 

@@ -18,6 +18,7 @@ from mmsp_nb.protocol.errors import AbortError
 from mmsp_nb.protocol.items import Item
 from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.arguments import InvalidArguments, bind
+from mmsp_nb.tools.capture import run_captured
 from mmsp_nb.tools.definition import Tool
 from mmsp_nb.tools.registries import ToolRegistry
 from mmsp_nb.tools.views import View, cut, error_text, short, view
@@ -330,7 +331,7 @@ async def _awaited(value: Any) -> Any:
 
 async def _run_here(call: PreparedCall) -> ToolOutcome:
     await asyncio.sleep(0)  # what was started before gets its turn, and so does a cancellation
-    return call.run()
+    return run_captured(call)
 
 
 async def _in_thread(function: Callable[[], ToolOutcome], name: str) -> ToolOutcome:

@@ -83,7 +83,8 @@ class Tool:
     ``name`` and ``description`` are what the model sees, ``parameters`` is the JSON Schema of its arguments.
     ``timeout`` is in seconds; ``thread`` says that a synchronous function runs in a thread of its own, and
     ``is_async`` that it is a coroutine function or an async generator. ``ask``: a call needs a person's word,
-    "always" even if a policy allows it. ``capture``: what it prints is given to the model beside its result.
+    "always" even if a policy allows it. ``capture``: what it prints is given to the model beside its result
+    (an asynchronous tool's only in a notebook).
     ``model_view`` makes of the result what the model is to see of it. ``source`` says where a tool is from that is
     not of this process; its arguments are then checked by ``validate``, which returns the keywords for the function
     or raises ValueError. ``internal``: our own way to take an answer; no policy applies, since nothing is done.

@@ -70,7 +70,7 @@ class Policy:
         default: For calls that nothing else speaks of: "allow", "ask" or "deny".
         unattended: What becomes of a call that needs a word where nobody can be asked (a script without a terminal,
             a notebook that is executed by a program): "deny" it and tell the model so, "wait" for
-            `Conversation.approve`, or "allow" it.
+            `Conversation.approve`, or "allow" it, unless the tool says ``ask="always"``.
 
     Raises:
         TypeError, ValueError: an entry or a word that means nothing here.
