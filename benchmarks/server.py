@@ -1,13 +1,12 @@
 """The other side of every benchmark: a loopback server in a process of its own, so that its CPU time is not counted.
 
-    python benchmarks/server.py        prints its port, then one line a request on the control pipe is not needed
+    python benchmarks/server.py        prints its port, and ends with its stdin
 
-It answers ``POST /<pace>/<dialect>/...`` with a streamed answer of that dialect. Every event is an HTTP chunk of its own, as
-from a provider. What comes of it by pace:
+It answers ``POST /<pace>/<dialect>/...`` with a streamed answer of that dialect. Every event is an HTTP chunk
+of its own, as from a provider. What comes of it, by pace:
 
 ``fast``   4,000 deltas, as fast as they are read
 ``short``  one delta
-``first``  one delta at once; the rest when the client has gone or a second is over
 ``paced``  50 deltas, 20 ms apart
 ``held``   one delta, then nothing more until the client is gone
 """
@@ -75,7 +74,8 @@ class Server:
                 await writer.drain()
                 await asyncio.sleep(PERIOD)
         elif pace == "held":
-            writer.write(b"".join(chunks[:-2]))  # what carries the delta, but not the end
+            first = next(at for at, chunk in enumerate(chunks) if PIECE.encode() in chunk)
+            writer.write(b"".join(chunks[: first + 1]))
             await reader.read()
             return False
         else:

@@ -333,7 +333,7 @@ class AutoLLMClient:
         first = 0
         if call.stateful:
             [message] = normalize_legacy_messages([given])
-            stamp([*history, message], now)
+            stamp([*history[self._checked :], message], now)  # those that were checked have been stamped
             call.message = copy_message(message)
             messages = [*history, call.message]
             first = self._checked

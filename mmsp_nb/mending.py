@@ -63,6 +63,9 @@ class Mender:
 
     def _end(self, messages: Sequence[Any]) -> int:
         """How many of the messages, from the first on, have to be looked at."""
+        own = (None, self.origin)
+        if all(message.__class__ is dict and message.get("origin") in own for message in messages):
+            return 0  # nearly every history
         at = next((at for at in range(len(messages) - 1, -1, -1) if self._is_foreign(messages[at])), -1)
         if at < 0:
             return 0

@@ -35,7 +35,7 @@ def stamp(messages: Iterable[Any], now: int | None = None) -> None:
     """Set ``created_at`` on each message without one, in place, to ``now`` (Unix ms, default: the clock)."""
     for message in messages:
         # what is no message at all is left to the validation, which names it
-        if isinstance(message, MutableMapping) and message.get("created_at") is None:
+        if (message.__class__ is dict or isinstance(message, MutableMapping)) and message.get("created_at") is None:
             message["created_at"] = now_ms() if now is None else now
 
 

@@ -134,19 +134,27 @@ class _Turn:
         """The wire messages. ``seen`` gathers the reasoning fields of the whole conversation."""
         if not (self.parts or self.calls or self.results):
             raise self.draft.nothing_to_send(index)
-        text = "".join(thinking for thinking, _ in self.thinking)
-        seen.update(field for thinking, field in self.thinking if thinking)
-        fields = {field for _, field in self.thinking} if text else set()
+        text = ""
+        fields: set[str | None] = set()
+        if self.thinking:
+            text = "".join(thinking for thinking, _ in self.thinking)
+            seen.update(field for thinking, field in self.thinking if thinking)
+            fields = {field for _, field in self.thinking} if text else set()
         if not text and self.calls and self.draft.rule("empty_reasoning"):
             # servers that want the field back want it on every turn with calls
             fields = seen
-        pieces = {"content": self.parts, "tool_calls": self.calls, "reasoning_details": self.details}
-        message: dict[str, Any] = {key: value for key, value in pieces.items() if value}
+        message: dict[str, Any] = {"role": self.role}
+        if self.parts:
+            message["content"] = self.parts
+        if self.calls:
+            message["tool_calls"] = self.calls
+        if self.details:
+            message["reasoning_details"] = self.details
         if fields:
             # a single known origin goes back where it came from, anything else into both fields
             names: Any = fields if len(fields) == 1 and None not in fields else _REASONING_FIELDS
             message.update(dict.fromkeys(names, text))
-        return [*self.results, {"role": self.role, **message}] if message else self.results
+        return [*self.results, message] if len(message) > 1 else self.results
 
 
 _ITEMS: dict[str, Callable[[_Turn, Item], None]] = {

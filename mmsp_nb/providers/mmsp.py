@@ -16,6 +16,7 @@ from mmsp_nb.providers.vendors import Vendor
 __all__ = ["build", "decoder", "models_request", "parse_models", "upstream_error"]
 
 _OURS = ("extra_body", "extra_headers")
+_LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
 def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
@@ -69,13 +70,20 @@ class MmspDecoder:
 
 def _without_origin(message: Any) -> Any:
     """``origin`` is between the client and its history."""
-    if not isinstance(message, Mapping):
+    if not isinstance(message, Mapping) or "origin" not in message:
         return message
     return {key: value for key, value in message.items() if key != "origin"}
 
 
 def _plain(value: Any) -> Any:
     """``value`` with all bytes in it as base64 text."""
+    kind = value.__class__
+    if kind in _LEAVES:
+        return value
+    if kind is dict:
+        return {key: part if part.__class__ in _LEAVES else _plain(part) for key, part in value.items()}
+    if kind is list:
+        return [part if part.__class__ in _LEAVES else _plain(part) for part in value]
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, Mapping):

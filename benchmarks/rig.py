@@ -1,0 +1,100 @@
+"""What the benchmarks share: figures beside a peer's, rounds that alternate, the table."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["HERE", "Figure", "child", "child_cpu", "interleaved", "table"]
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the results.
+
+    ours, peer: medians in ``unit``, of the same run. goal: the highest ratio that is good enough; None: for the record.
+    """
+
+    what: str
+    ours: float
+    peer: float
+    unit: str
+    goal: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.peer
+
+    @property
+    def verdict(self) -> str:
+        return "" if self.goal is None else "yes" if self.ratio <= self.goal else "**no**"
+
+    def row(self) -> list[str]:
+        goal = "" if self.goal is None else f"{self.goal:g}"
+        return [
+            self.what,
+            shown(self.ours, self.unit),
+            shown(self.peer, self.unit),
+            f"{self.ratio:.2f}",
+            goal,
+            self.verdict,
+        ]
+
+
+def shown(value: float, unit: str) -> str:
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers."""
+    names = list(head)
+    lines = [names, ["---", *["---:"] * (len(names) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def interleaved(measures: Mapping[str, Callable[[], float]], rounds: int, *, warm: int = 1) -> dict[str, float]:
+    """Median of each measure; they take turns, so that a busy machine slows them all alike."""
+    found: dict[str, list[float]] = {name: [] for name in measures}
+    for number in range(rounds + warm):
+        for name, measure in measures.items():
+            value = measure()
+            if number >= warm:
+                found[name].append(value)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def child_cpu(code: str) -> float:
+    """CPU milliseconds of a fresh interpreter that runs ``code``, its start included."""
+    process = subprocess.Popen([sys.executable, "-c", code], env=_cached(), stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, code
+    return (usage.ru_utime + usage.ru_stime) * 1e3
+
+
+@functools.cache
+def _cached() -> dict[str, str]:
+    """The environment of someone whose interpreter may keep compiled modules, which an installed package has."""
+    folder = tempfile.mkdtemp(prefix="benchmarks-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": folder, "PYTHONWARNINGS": "ignore"}
+
+
+def child(script: str, *arguments: str, python: str | Path = sys.executable) -> Any:
+    """The JSON that a script beside this one prints."""
+    command = [str(python), "-W", "ignore", str(HERE / script), *arguments]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
