@@ -446,13 +446,6 @@ class Conversation(Tree, Keeping):
         self.turns.append(turn)
         return question.recorder, message
 
-    def _ends_unsent(self) -> bool:
-        """Whether the history ends with a message of the user, without looking through all of it."""
-        for turn in reversed(self.turns):
-            if turn.history and not turn.hidden:
-                return turn.history[-1]["role"] == "user"
-        return bool(self._before) and self._before[-1]["role"] == "user"
-
     def _settle(self, question: Question, error: BaseException | None) -> None:
         """The question is over, in whatever way; does its work once."""
         recorder, settled = question.recorder, question.over

@@ -335,6 +335,13 @@ class Tree:
         last = next((t for t in reversed(self.turns) if not t.summary and (t.summarised or not t.hidden)), None)
         return "" if last is None else _after(last)
 
+    def _ends_unsent(self) -> bool:
+        """Whether the history ends with a message of the user, without looking through all of it."""
+        for turn in reversed(self.turns):
+            if turn.history and not turn.hidden:
+                return turn.history[-1]["role"] == "user"
+        return bool(self._before) and self._before[-1]["role"] == "user"
+
     def _find_stale(self) -> None:
         """Mark the turns that were answered on another history than the one before them now."""
         basis = ""
