@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbval.plugin
 import pytest
 
 VENDORS = ("OPENAI", "ANTHROPIC", "GEMINI", "GOOGLE", "ZAI", "MOONSHOT", "DEEPSEEK", "MINIMAX", "VLLM", "MMSP")
@@ -37,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         for folder in FOLDERS:
             os.environ[folder] = str(Path(MADE[0], folder.lower()))
     socket.socket.connect = only_here(socket.socket.connect)  # type: ignore[method-assign]
+    nbval.plugin.setup_coverage = nbval.plugin.teardown_coverage = lambda *_: None  # kernels measure themselves
 
 
 def pytest_unconfigure() -> None:

