@@ -28,7 +28,7 @@ MAX_PARTIAL = 200_000
 
 _NAME = "give_answer"
 _VALUE = "value"
-_FENCE = re.compile(r"\s*```[a-zA-Z]*\s*\n(?P<json>.*?)\n?\s*(```\s*)?\Z", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(?P<json>.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
 
 
 class TypedAnswerError(MMSPError):
@@ -279,9 +279,15 @@ def _title(name: str) -> str:
 
 
 def _json(text: str) -> str:
-    """The JSON in ``text``: models like to put it into a code block."""
-    fenced = _FENCE.match(text)
-    return fenced["json"] if fenced else text.strip()
+    """The JSON in ``text``: models like to put it into a code block, and a sentence before it."""
+    text = text.strip()
+    if text[:1] in ("{", "["):
+        return text
+    if fenced := _FENCE.search(text):
+        return fenced["json"].strip()
+    begin = min((at for at in (text.find("{"), text.find("[")) if at > 0), default=0)
+    end = max(text.rfind("}"), text.rfind("]")) + 1
+    return text[begin : end if end > begin else None]
 
 
 def _faults(error: pydantic.ValidationError) -> list[str]:

@@ -100,8 +100,14 @@ def test_a_wrong_answer_is_corrected_and_all_of_it_is_one_turn() -> None:
 
 
 def test_text_in_place_of_the_call_is_taken_when_it_is_right_and_corrected_when_not() -> None:
-    fenced = f"```json\n{json.dumps(GOOD)}\n```"
-    assert chat([text(fenced)]).ask("Extract", type=Invoice).value == INVOICE
+    written = json.dumps(GOOD)
+    for said in (
+        written,
+        f"```json\n{written}\n```",
+        f"Sure:\n```\n{written}\n```\nHope it helps.",
+        f"It is {written}.",
+    ):
+        assert chat([text(said)]).ask("Extract", type=Invoice).value == INVOICE
     conversation = chat([text("Here it is: Acme")], [text(json.dumps(GOOD))])
     assert conversation.ask("Extract", type=Invoice).value == INVOICE
     assert "by calling give_answer" in conversation.client.requests[1][0][-1]["content_items"][0]["text"]
