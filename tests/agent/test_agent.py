@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 import pytest
-from scripted import USAGE, Gate, ScriptedClient, call, text, thinking
+from agent_scripted import USAGE, Gate, ScriptedClient, call, text, thinking
 
 from mmsp_nb.agent import Agent
 from mmsp_nb.protocol.abort import AbortSignal

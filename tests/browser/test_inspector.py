@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile import PAYLOADS
+from hostile_payloads import PAYLOADS
 from jupyter_driver import Notebook, expect
 from playwright.sync_api import Locator
 

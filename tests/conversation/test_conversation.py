@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from scripted import USAGE, Gate, ScriptedClient, call, text, thinking
+from agent_scripted import USAGE, Gate, ScriptedClient, call, text, thinking
 
 from mmsp_nb.conversation import Answer, Conversation, Turn
 from mmsp_nb.protocol.abort import AbortSignal
@@ -471,7 +471,7 @@ def test_a_keyboard_interrupt_while_waiting_stops_at_once_and_keeps_what_came():
     code = f"""
 import sys, threading, time, os, signal
 sys.path[:0] = {sys.path!r}
-from scripted import Gate, ScriptedClient, text
+from agent_scripted import Gate, ScriptedClient, text
 from mmsp_nb.conversation import Conversation
 gate = Gate()
 chat = Conversation(client=ScriptedClient([text("Hel", "lo")[:1], gate], [text("ok")]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from agent_scripted import ScriptedClient, call, text, thinking
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted import ScriptedClient, call, text, thinking
 
 from mmsp_nb.conversation import Conversation
 from mmsp_nb.protocol.errors import InvalidMessageError

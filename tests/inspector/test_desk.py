@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 
 import inspected
-from hostile import PAYLOADS
-from scripted import Gate, ScriptedClient, call, text, thinking
+from agent_scripted import Gate, ScriptedClient, call, text, thinking
+from hostile_payloads import PAYLOADS
 
 from mmsp_nb import Conversation
 from mmsp_nb.notebook.desk import Desk

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 if "agent_scripted" not in sys.modules:
-    path = Path(__file__).parents[1] / "agent" / "scripted.py"
+    path = Path(__file__).parents[1] / "agent" / "agent_scripted.py"
     spec = importlib.util.spec_from_file_location("agent_scripted", path)
     assert spec is not None and spec.loader is not None
     sys.modules["agent_scripted"] = module = importlib.util.module_from_spec(spec)

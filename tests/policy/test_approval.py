@@ -301,7 +301,7 @@ def test_at_a_terminal_only_a_clear_yes_runs_a_call(typed: list[str], verdict: V
 SCRIPT = """
 import sys
 sys.path.insert(0, {agent!r})
-from scripted import ScriptedClient, call, text
+from agent_scripted import ScriptedClient, call, text
 from mmsp_nb import Conversation
 from mmsp_nb.tools import Tool
 

@@ -8,7 +8,7 @@ import json
 
 import nbformat
 import pytest
-from scripted import ScriptedClient, call, text, thinking
+from agent_scripted import ScriptedClient, call, text, thinking
 
 from mmsp_nb import Conversation
 from mmsp_nb.comparing import diff

@@ -6,7 +6,7 @@ import copy
 from decimal import Decimal
 
 import pytest
-from scripted import ScriptedClient, call, text, thinking
+from agent_scripted import ScriptedClient, call, text, thinking
 
 from mmsp_nb import Conversation
 from mmsp_nb.gauge import BudgetExceededError
