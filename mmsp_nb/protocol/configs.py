@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from operator import index
-from typing import Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import ValidationError
 
 from mmsp_nb.protocol.errors import UnsupportedParameterError
 from mmsp_nb.protocol.items import AspectRatio, ImageSize, PromptCaching, ThinkingLevel, UniConfig
 from mmsp_nb.protocol.suggestions import did_you_mean, shown
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 __all__ = ["check_config", "check_trace_id"]
 
@@ -87,12 +90,15 @@ def _plain(value: Any) -> Any:
 # Rules ------------------------------------------------------------------------------------------------
 
 
-def _typed(kind: Any, words: str) -> Rule:
-    """A value of ``kind``, taken strictly: True is no number and "1" is none either."""
+def _typed(kind: Any, words: str, **limits: Any) -> Rule:
+    """A value of ``kind`` within pydantic's ``limits``, taken strictly: True is no number and "1" is none either."""
 
     @cache
     def adapter() -> TypeAdapter[Any]:
-        return TypeAdapter(kind)
+        # pydantic's larger half takes longer to import than the whole client: it waits for the first value
+        from pydantic import Field, TypeAdapter
+
+        return TypeAdapter(Annotated[kind, Field(**limits)])
 
     def rule(place: str, value: Any) -> str:
         try:
@@ -144,10 +150,10 @@ def _list_of(rule: Rule, words: str) -> Rule:
 
 
 _text = _typed(str, "a string")
-_name = _typed(Annotated[str, Field(min_length=1)], "a non-empty string")
+_name = _typed(str, "a non-empty string", min_length=1)
 _switch = _typed(bool, "True or False")
 _whole = _typed(int, "a whole number")
-_positive = _typed(Annotated[int, Field(gt=0)], "a whole number above 0")
+_positive = _typed(int, "a whole number above 0", gt=0)
 
 
 def _parameters(place: str, value: Any) -> str:
@@ -273,7 +279,7 @@ def _extra_headers(place: str, value: Any) -> str:
 
 _RULES: dict[str, Rule] = {
     "max_tokens": _positive,
-    "temperature": _typed(Annotated[float, Field(allow_inf_nan=False)], "a finite number"),
+    "temperature": _typed(float, "a finite number", allow_inf_nan=False),
     "tools": _tools,
     "tool_choice": _tool_choice,
     "thinking_level": _one_of(*map(str, ThinkingLevel)),
@@ -289,7 +295,7 @@ _RULES: dict[str, Rule] = {
     "tts_config": _voices,
     "embedding_config": _record("a dict with 'dimensions'", {}, {"dimensions": _positive}),
     "trace_id": _trace_id,
-    "top_p": _typed(Annotated[float, Field(ge=0, le=1)], "a number from 0 to 1"),
+    "top_p": _typed(float, "a number from 0 to 1", ge=0, le=1),
     "stop": _stop,
     "seed": _whole,
     "parallel_tool_calls": _switch,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import ValidationError
 from typing_extensions import TypedDict
 
 from mmsp_nb.protocol import items as shapes
@@ -18,9 +18,12 @@ from mmsp_nb.protocol.configs import check_config, check_trace_id
 from mmsp_nb.protocol.errors import InvalidMessageError
 from mmsp_nb.protocol.suggestions import did_you_mean, nearest, shown
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 __all__ = ["check_config", "check_messages", "check_trace_id", "item_kind"]
 
-_DoneItem = Annotated[
+_DoneItem = (
     shapes.TextDone
     | shapes.ThinkingDone
     | shapes.InlineDataDone
@@ -28,15 +31,8 @@ _DoneItem = Annotated[
     | shapes.ToolCallDone
     | shapes.ToolResultDone
     | shapes.ImageURLDone
-    | shapes.EmbeddingDone,
-    Field(discriminator="type"),
-]
-
-
-class _Message(TypedDict):
-    role: Literal["user", "assistant"]
-    content_items: list[_DoneItem]
-
+    | shapes.EmbeddingDone
+)
 
 _KINDS = ("text", "thinking", "inline_data", "inline_thinking", "tool_call", "tool_result", "image_url", "embedding")
 _DONE = {f"{kind}.done": kind for kind in _KINDS}
@@ -96,7 +92,13 @@ def item_kind(item: Any) -> str | None:
 
 @cache
 def _adapter() -> TypeAdapter[Any]:
-    return TypeAdapter(_Message)
+    # pydantic's larger half takes longer to import than the whole client: it waits for the first message
+    from pydantic import Field, TypeAdapter
+
+    item = Annotated[_DoneItem, Field(discriminator="type")]
+    # not as a class: its annotations would be text, in which a local name means nothing
+    message = TypedDict("message", {"role": Literal["user", "assistant"], "content_items": list[item]})  # noqa: UP013
+    return TypeAdapter(message)
 
 
 def _hollow(message: Any) -> str:
