@@ -90,11 +90,16 @@ def _make_client(kind: str) -> httpx.AsyncClient:
         raise ConnectionFailedError(
             "the proxy named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is a SOCKS proxy: pip install 'httpx[socks]'"
         ) from None
-    except ValueError:
+    except (ValueError, httpx.InvalidURL):
         raise ConnectionFailedError(
             "the proxy named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY cannot be used: its address must begin with "
-            "http://, https:// or socks5://"
+            "http://, https:// or socks5://, and its port be a number"
         ) from None
+    except OSError as error:
+        name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
+        if name is None:
+            raise
+        raise ConnectionFailedError(f"the certificates that {name} names cannot be read: {error.strerror}") from None
 
 
 def _new_client(kind: str) -> httpx.AsyncClient:

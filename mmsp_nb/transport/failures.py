@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
+from urllib.request import proxy_bypass
 
 import httpx
 import pydantic_core
@@ -140,6 +142,8 @@ class Subject:
             return ". The proxy of HTTPS_PROXY, HTTP_PROXY or ALL_PROXY refused"
         if isinstance(root, ssl.SSLCertVerificationError):
             return ". If a company's proxy is in between, let SSL_CERT_FILE name its certificates"
+        if not self.loopback and (name := _proxy_variable(self.url)):
+            return f". The way there is the proxy that {name} names: is it right, and running?"
         if isinstance(root, socket.gaierror):
             return ". Is the machine offline, or the base URL misspelt?"
         return ". Is the server running?" if self.loopback else ""
@@ -218,6 +222,14 @@ def is_disconnect(error: BaseException) -> bool:
 def is_permanent(error: BaseException) -> bool:
     """Whether trying again cannot help."""
     return isinstance(error, httpx.UnsupportedProtocol) or isinstance(_root(error), ssl.SSLCertVerificationError)
+
+
+def _proxy_variable(url: str) -> str | None:
+    """The variable of the environment whose proxy a request to ``url`` takes, if there is one."""
+    parts = urlsplit(url)
+    names = (f"{parts.scheme}_proxy", "all_proxy")
+    found = [each for name in names for each in (name.upper(), name) if os.environ.get(each, "").strip()]
+    return None if not found or proxy_bypass(parts.hostname or "") else found[0]
 
 
 def _root(error: BaseException) -> BaseException:

@@ -135,7 +135,7 @@ class Transport:
                 status, headers, body = answer
                 wish = retry_after(headers, self._clock())
                 error = subject.status_error(status, headers, body, wish, tries)
-                again = self.policy.retryable(status, headers)
+                again = self.policy.retryable(status, headers, wish)
             if not again or counted >= self.policy.retries:
                 raise error
             delay = self.policy.delay(counted, wish, self._jitter())

@@ -15,7 +15,8 @@ _STATUSES = frozenset({408, 409, 429})
 class RetryPolicy:
     """At most ``retries`` further tries; waits double from ``base`` to ``cap`` seconds, with jitter.
 
-    A server's own wish (Retry-After) is followed up to ``longest`` seconds.
+    A server's own wish (Retry-After) is followed up to ``longest`` seconds. When it is longer there is no other try:
+    nobody should wait in silence for what will be refused again.
     """
 
     retries: int = 2
@@ -27,8 +28,10 @@ class RetryPolicy:
         if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
             raise ValueError(f"retries must be 0 or a positive whole number, not {self.retries!r}")
 
-    def retryable(self, status: int, headers: Mapping[str, str]) -> bool:
-        """Whether an answer with ``status`` may be asked for again."""
+    def retryable(self, status: int, headers: Mapping[str, str], after: float | None = None) -> bool:
+        """Whether an answer with ``status``, which wants no request for ``after`` seconds, is to be asked for again."""
+        if after is not None and after > self.longest:
+            return False
         wish = headers.get("x-should-retry")
         if wish in ("true", "false"):
             return wish == "true"
@@ -37,7 +40,7 @@ class RetryPolicy:
     def delay(self, attempt: int, wish: float | None, jitter: float) -> float:
         """Seconds to wait after failed try number ``attempt`` (from 0); ``jitter`` is in [0, 1)."""
         if wish is not None:
-            return min(wish, self.longest)
+            return wish
         return min(self.base * 2.0**attempt, self.cap) * (1 - 0.25 * jitter)
 
 

@@ -9,8 +9,10 @@ from exchange import post, read
 from mmsp_nb.protocol.errors import ConnectionFailedError
 from mmsp_nb.testing import Gate, Reply
 from mmsp_nb.transport import clients
-from mmsp_nb.transport.clients import close_clients, http_client
+from mmsp_nb.transport.clients import _tls_context, close_clients, http_client
 from mmsp_nb.transport.http import Transport
+
+pytestmark = pytest.mark.mmsp_allow_requests  # some take loopback for a remote host
 
 ONE = Reply([b"data: 1\n\n"])
 EVENTS = [(None, b"1")]
@@ -168,7 +170,13 @@ def test_others_go_through_the_proxy(provider, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("proxy", "hint"), [("socks5://127.0.0.1:9", r"httpx\[socks\]"), ("nonsense://pass@word", "must begin with")]
+    ("proxy", "hint"),
+    [
+        ("socks5://127.0.0.1:9", r"httpx\[socks\]"),
+        ("nonsense://pass@word", "must begin with"),
+        ("http://[::1", "must begin with"),
+        ("localhost:abc", "its port be a number"),
+    ],
 )
 def test_a_proxy_that_cannot_be_used_is_an_error_that_names_the_variables(monkeypatch, proxy, hint):
     monkeypatch.setenv("ALL_PROXY", proxy)
@@ -178,6 +186,27 @@ def test_a_proxy_that_cannot_be_used_is_an_error_that_names_the_variables(monkey
         asyncio.run(read(Transport(), post("http://llm.example/v1/x")))
     assert caught.value.client == "TestClient"
     assert "pass@word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "http://user:pass@127.0.0.1:1", "nowhere.invalid"])
+def test_a_proxy_that_does_not_answer_is_named_by_its_variable(monkeypatch, address):
+    monkeypatch.setenv("HTTP_PROXY", address)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConnectionFailedError, match="the proxy that HTTP_PROXY names") as caught:
+        asyncio.run(read(Transport(retries=0), post("http://llm.example/v1/x")))
+    assert "pass" not in str(caught.value)
+    monkeypatch.setenv("NO_PROXY", "llm.invalid")
+    with pytest.raises(ConnectionFailedError) as caught:
+        asyncio.run(read(Transport(retries=0), post("http://llm.invalid/v1/x")))
+    assert "proxy" not in str(caught.value)
+
+
+def test_certificates_that_cannot_be_read_are_named_by_their_variable(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    _tls_context.cache_clear()
+    with pytest.raises(ConnectionFailedError, match="certificates that SSL_CERT_FILE names cannot be read: No such"):
+        asyncio.run(read(Transport(), post("https://llm.invalid/v1/x")))
 
 
 async def test_cookies_are_not_kept(provider, remote):

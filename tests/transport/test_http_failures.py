@@ -282,6 +282,7 @@ async def test_a_header_that_cannot_travel_is_named_without_its_value(transport,
     assert "sk-" not in str(error)
 
 
+@pytest.mark.mmsp_allow_requests
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/v1", "127.0.0.1:1/v1"])
 async def test_an_address_that_is_none(transport, waits, url):
     error = await failure(transport, post(url))
