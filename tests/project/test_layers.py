@@ -83,5 +83,6 @@ def test_a_module_stays_small_enough_to_read(path: Path) -> None:
 
 def test_no_two_modules_of_the_tests_share_a_name() -> None:
     """They are imported by name alone, so that the second would be the first."""
-    names = [path.name for path in (PACKAGE.parent / "tests").rglob("*.py") if path.name != "conftest.py"]
+    shared = ("conftest.py", "__init__.py")
+    names = [path.name for path in (PACKAGE.parent / "tests").rglob("*.py") if path.name not in shared]
     assert sorted({name for name in names if names.count(name) > 1}) == []
