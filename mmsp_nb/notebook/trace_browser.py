@@ -23,7 +23,7 @@ __all__ = ["TraceBrowser"]
 
 
 class TraceBrowser(anywidget.AnyWidget):
-    """See `mmsp_nb.traces`. ``open(name)`` shows a trace by its id."""
+    """See `mmsp_nb.traces`. ``show(name)`` shows a trace by its id."""
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
@@ -40,7 +40,7 @@ class TraceBrowser(anywidget.AnyWidget):
         super().__init__(_esm=inspector + code, _css=static_text("inspector.css") + static_text("traces.css"))
         self.on_msg(_received)
 
-    def open(self, name: str) -> None:
+    def show(self, name: str) -> None:
         """Show the trace of that id. FileNotFoundError says which there are."""
         if self._desk is not None:
             self._desk.close()
@@ -58,7 +58,7 @@ class TraceBrowser(anywidget.AnyWidget):
             self.send({"op": "list", "files": self._list()})
         elif message.get("op") == "open":
             try:
-                self.open(str(message.get("file")))
+                self.show(str(message.get("file")))
                 self.send({"op": "opened", "file": message.get("file")})
             except (OSError, MMSPError) as error:
                 self.send({"op": "note", "error": True, "text": single_line(safe(str(error)), 300)})

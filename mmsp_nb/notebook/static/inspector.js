@@ -372,7 +372,7 @@ class Inspector {
 
   drawBars() {
     const { bars } = this.state;
-    this.bars.hidden = bars.length < 2;
+    this.bars.hidden = bars.length < 2 || bars.every((bar) => !bar.in && !bar.out);
     const most = Math.max(...bars.map((bar) => bar.in + bar.out), 1);
     this.bars.replaceChildren(
       ...bars.map((bar) => {
@@ -705,7 +705,8 @@ class Inspector {
       button("JSON", "The item as it is", () => this.send({ op: "raw", row: row.id })),
       this.copier(row),
     );
-    bar.append(make("span.space"), actions);
+    if (!bar.contains(toggle)) bar.append(make("span.space"));
+    bar.append(actions);
     if (open) this.fillBody(body, row);
     node.append(bar, body);
   }
