@@ -127,8 +127,11 @@ def _turn(turn: Turn, times: bool) -> Iterator[dict[str, Any]]:
     if times:
         record |= {name: getattr(turn, name) for name in TIMES if getattr(turn, name) is not None}
     statuses = {outcome.call["tool_call_id"]: outcome.status for outcome in turn.outcomes if outcome.status != "ok"}
+    statuses |= {call["tool_call_id"]: "held" for call in turn.held}
     if statuses:
         record["statuses"] = statuses
+    if turn.waiting:
+        record["waiting"] = {str(each.index): each.reason for each in turn.waiting}
     same = _comparable(turn.history, times) == _comparable(turn.messages, times)
     if same:
         record["history"] = "messages"

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from mmsp_nb import files, tracing
+from mmsp_nb.approval import PendingCall
 from mmsp_nb.choosing import make_client
 from mmsp_nb.conversation import Conversation
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_message, copy_messages
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.protocol.items import Item, UniMessage
-from mmsp_nb.tools import ToolOutcome, ToolRegistry, registry
+from mmsp_nb.tools import Policy, ToolOutcome, ToolRegistry, registry
 from mmsp_nb.turns import Turn
 
 __all__ = ["AbsentClient", "ConversationFileError", "RestoredError", "restore", "turns_of"]
@@ -94,6 +95,8 @@ def restore(path: Path, *, tools: Any, client: Any, options: dict[str, Any]) -> 
     conversation._branches = {name: [reader.turns[key] for key in ids] for name, ids in branches.items()}
     conversation.branch = head.get("branch", next(iter(branches)))
     conversation.turns = conversation._branches[conversation.branch]
+    for turn in reader.turns.values():
+        reader.hold(turn, conversation.tools)
     conversation._load_history()
     return conversation
 
@@ -131,6 +134,7 @@ class _Reader:
         self._where: list[Item] | None = None
         self._same: list[Turn] = []
         self._statuses: dict[str, dict[str, str]] = {}
+        self._waiting: dict[str, dict[str, str]] = {}
         self._turn: Turn | None = None
         self._count: int | None = None
         self.head: dict[str, Any] = {}
@@ -149,7 +153,20 @@ class _Reader:
         for turn in self._same:
             turn.history = copy_messages(turn.messages)
         for turn in self.turns.values():
-            turn.outcomes = outcomes_of(turn.messages, self._statuses.get(turn.id, {}))
+            outcomes = outcomes_of(turn.messages, self._statuses.get(turn.id, {}))
+            turn.outcomes = [outcome for outcome in outcomes if outcome.status != "held"]
+            turn.held = [outcome.call for outcome in outcomes if outcome.status == "held"]
+
+    def hold(self, turn: Turn, tools: ToolRegistry) -> None:
+        """What waited for a word still does: the policy that said so is not in the file, so its decision counts."""
+        for index, reason in self._waiting.get(turn.id, {}).items():
+            call = turn.held[int(index)]
+            tool = tools.get(call["name"])
+            if tool is not None:
+                turn.waiting.append(PendingCall(call, tool, str(reason), int(index)))
+        if turn.held:
+            names = [call["name"] for call in turn.held]
+            turn.asked = {"policy": Policy(ask=names if self._waiting.get(turn.id) else ())}
 
     def _record(self, line: str) -> None:
         try:
@@ -191,6 +208,7 @@ class _Reader:
         if error := record.get("error"):
             turn.error = _error(error["type"], error["message"])
         self._statuses[turn.id] = record.get("statuses", {})
+        self._waiting[turn.id] = record.get("waiting", {})
         if record.get("history") == "messages":
             self._same.append(turn)
         self._turn = self.turns[turn.id] = turn

@@ -206,6 +206,20 @@ def test_undo_takes_the_approval_back_and_fork_carries_what_waits(disk: Disk) ->
     assert len(chat.awaiting) == 1 and disk.wiped == ["1"]
 
 
+def test_what_waits_still_waits_after_saving_and_loading(disk: Disk, tmp_path: Path) -> None:
+    policy = Policy(ask="look", unattended="wait")
+    chat = talk(disk, [call("look", "a", path="1"), call("look", "b", path="2")], policy=policy)
+    chat.ask("Look")
+    path = chat.save(tmp_path / "chat.mmsp.jsonl")
+    client = ScriptedClient([text("Done.")])
+    loaded = Conversation.load(path, client=client, tools=[disk.look])
+    assert [(each.id, each.index) for each in loaded.awaiting] == [("a", 0), ("b", 1)]
+    assert loaded.turns[-1].outcomes == []
+    loaded.fork(client=ScriptedClient([text("I could not.")])).ask()  # its policy is not in the file: nothing runs
+    assert disk.read == []
+    assert loaded.approve("b").text == "Done." and disk.read == ["2"]
+
+
 def test_what_cannot_be_decided_is_refused_in_one_line(disk: Disk) -> None:
     chat = talk(disk, [call("wipe", "a", path="1"), call("wipe", "b", path="2")])
     for method in (chat.approve, chat.deny):
