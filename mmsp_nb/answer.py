@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from mmsp_nb import reprs
 from mmsp_nb.approval import PendingCall
+from mmsp_nb.blocks import CodeBlock, code_blocks, parse_json
 from mmsp_nb.media import Picture
 from mmsp_nb.protocol.items import UniMessage, UsageMetadata
 from mmsp_nb.tools import ToolOutcome
@@ -63,6 +64,18 @@ class Answer:
     def value(self) -> Any:
         """The validated object of an answer with a type; None when it was asked for none, or is not there yet."""
         return None if self.turn.typed is None else self.turn.typed.value
+
+    @property
+    def code(self) -> list[CodeBlock]:
+        """The fenced blocks of code in the text, each with ``language`` and ``code``; ``str(block)`` is its code."""
+        return code_blocks(self.text)
+
+    def json(self) -> Any:
+        """The JSON value that the text is, or that stands in its only block of JSON.
+
+        Raises ValueError, in one line, when it is none. For an answer of a known form, ask with a ``type``.
+        """
+        return parse_json(self.text)
 
     @property
     def awaiting(self) -> list[PendingCall]:

@@ -204,7 +204,8 @@ class Asking:
         old = self._replaced()
         before = {id(turn) for turn in self.chat.turns}
         limit = self.chat.max_turns
-        silence, shape = quiet.set(self.options.quiet), form.set(self.options.format or "markdown")
+        shown = self.options.format or ("markdown" if self.type is None else "json")
+        silence, shape = quiet.set(self.options.quiet), form.set(shown)
         try:
             self.chat.max_turns = self.options.max_turns or limit
             with in_place_of(self.chat, old) if old else contextlib.nullcontext():
@@ -226,6 +227,8 @@ class Asking:
         if self.cell is not None:
             self.chats.made[turn.id] = self.cell.text, self.cell.serial
         answer = Answer(turn)
+        if self.options.format == "code" and turn.state == "done" and turn.reason == "answer":
+            self.chats.offer(answer.text)
         self.namespace[LAST] = answer
         if self.options.out:
             self.namespace[self.options.out] = answer

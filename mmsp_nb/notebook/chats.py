@@ -48,6 +48,8 @@ class Chats:
         """By the id of a turn: what the cell that made it was, and the number of its run."""
         self._chats: dict[str, Conversation] = {}
         self.behind = Behind()
+        self.offer: Callable[[str], None] = lambda text: None
+        """Puts the code of an answer into the next cell."""
         self.compared: weakref.WeakKeyDictionary[Conversation, Any] = weakref.WeakKeyDictionary()
         """The last comparison of each chat."""
 

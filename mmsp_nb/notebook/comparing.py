@@ -22,7 +22,7 @@ from . import resolving, tee
 from .asker import run_in_threads
 from .drawing import ending, footer
 from .failures import calm, stopped, summary
-from .host import in_kernel
+from .host import form, in_kernel
 from .options import OptionError
 from .panels import Panel, Rate
 from .render import wrap
@@ -164,7 +164,9 @@ class Comparing:
         self._replaced = asking._replaced()
         turns = asking.chat.turns
         base = turns[: turns.index(self._replaced[0])] if self._replaced else list(turns)
+        shape = form.set(asking.options.format or "markdown")
         self._columns = [Column(label, live=self._live) for label in asking.options.compare or ()]
+        form.reset(shape)
         for column in self._columns:
             column.begin(asking, base)
         if all(column.error is not None for column in self._columns):

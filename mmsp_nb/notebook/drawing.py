@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 import threading
 import time
@@ -17,12 +18,12 @@ from . import buttons, tee
 from .bridge import Session
 from .deciding import panel
 from .failures import calm, stopped
-from .host import connect_tools, in_kernel
+from .host import connect_tools, form, in_kernel
 from .output import LiveOutput
 from .plain import PlainOutput
 from .render import seconds, usage_text
 from .secrets import remember
-from .stretch import Message
+from .stretch import Message, Stretch
 
 __all__ = ["Drawing", "ending", "footer"]
 
@@ -47,7 +48,10 @@ class Drawing:
         if output is not None:
             self._output = output
         elif in_kernel(shell):
-            self._output = LiveOutput(self._display, label=conversation.model, live=live, now=self._began)
+            stretch = stretch_of(form.get())
+            self._output = LiveOutput(
+                self._display, label=conversation.model, live=live, now=self._began, stretch=stretch
+            )
         else:
             self._output = PlainOutput(_write, live=live)
         self.session = Session(stream, self._output, shell, approve=self._approve(live))
@@ -105,6 +109,15 @@ class Drawing:
             options["transient"] = {"display_id": message.display_id}
         with tee.suspended():
             self._shell.display_pub.publish(message.data, message.metadata, **options)
+
+
+def stretch_of(name: str) -> Any:
+    """What makes the stretches of text of an answer in that format."""
+    if name == "markdown":
+        return Stretch
+    from .formats import Shaped
+
+    return functools.partial(Shaped, form=name)
 
 
 def _write(text: str) -> None:

@@ -41,6 +41,7 @@ class MMSPMagics(Magics):
         super().__init__(shell=shell, **kwargs)
         self.chats = Chats(self._defaults, self._namespace)
         self.commands = Commands(self.chats, lambda: self.model)
+        self.chats.offer = self._offer
         self.cells: Cells | None = None
 
     @property
@@ -138,6 +139,13 @@ class MMSPMagics(Magics):
     def connect(self, cells: Cells) -> None:
         """Know the runs of cells and the exceptions that end them."""
         self.cells, self.chats.failures = cells, cells.failures
+
+    def _offer(self, text: str) -> None:
+        from .formats import offer_code
+        from .host import elsewhere
+
+        if elsewhere.get() is None:  # there is no next cell behind one that has ended
+            print(offer_code(self.shell, text))
 
     def _run(self, line: str, cell: str) -> Any:
         """The run of the cell that asks."""

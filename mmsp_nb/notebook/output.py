@@ -35,15 +35,19 @@ class LiveOutput:
         label: What is waited for, in the waiting line.
         live: False to send final outputs only, without anything that differs from run to run.
         now: The time at which the request was made.
+        stretch: Makes the stretches of text, given what makes display ids; for other forms than Markdown.
     """
 
-    def __init__(self, port: Port, *, label: str = "", live: bool = True, now: float = 0.0) -> None:
+    def __init__(
+        self, port: Port, *, label: str = "", live: bool = True, now: float = 0.0, stretch: Any = Stretch
+    ) -> None:
         self._port = port
         self._label = label
         self.live = live
         self.holds = not live
         self._now = self._began = now
         self._pacer = Pacer()
+        self._stretch: Callable[[Any], Stretch] = stretch
         self._text: Stretch | None = None
         self._region: Region | None = None  # what stands last on the screen, if it is no text
         self._waiting_from: float | None = now
@@ -103,7 +107,7 @@ class LiveOutput:
         self._total += len(text)
         if kind == "text":
             if self._text is None:
-                self._text = Stretch(self._new_id)
+                self._text = self._stretch(self._new_id)
                 self._begin(self._text)
             self._text.add(text)
             return

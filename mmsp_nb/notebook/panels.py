@@ -27,10 +27,13 @@ class Panel:
     """What one answer draws, as one piece of HTML and of text. ``changed`` until both were asked for."""
 
     def __init__(self, *, label: str, now: float, live: bool = True) -> None:
+        from .drawing import stretch_of
+        from .host import form
+
         self._parts: dict[Any, tuple[str, str]] = {}
         self._numbers = itertools.count()
         self.changed = True
-        self.output = LiveOutput(self._take, label=label, live=live, now=now)
+        self.output = LiveOutput(self._take, label=label, live=live, now=now, stretch=stretch_of(form.get()))
 
     def _take(self, message: Message) -> None:
         key = message.display_id if message.display_id is not None else next(self._numbers)
