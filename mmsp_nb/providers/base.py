@@ -93,8 +93,9 @@ def remote_images(messages: Iterable[UniMessage]) -> list[str]:
     for message in messages:
         for item in message["content_items"]:
             image = item.get("type") == "image_url.done"
-            found: list[Any] = [item.get("image_url")] if image else item.get("images") or []
-            urls.update((url, None) for url in found if is_remote(url))
+            found: list[Any] | None = [item.get("image_url")] if image else item.get("images")
+            if found:
+                urls.update((url, None) for url in found if is_remote(url))
     return list(urls)
 
 

@@ -165,6 +165,9 @@ def contents(draft: Draft, messages: Sequence[UniMessage]) -> list[dict[str, Any
             parts = _place_signatures(parts)
         if all(part.get("thought") for part in parts):
             raise draft.nothing_to_send(index)
+        if len(parts) == 1:
+            wire.append({"role": _ROLES[message["role"]], "parts": parts})
+            continue
         # results of functions stand in contents of their own
         groups = groupby(parts, key=lambda part: "functionResponse" in part)
         wire += [{"role": _ROLES[message["role"]], "parts": list(group)} for _, group in groups]
@@ -174,6 +177,8 @@ def contents(draft: Draft, messages: Sequence[UniMessage]) -> list[dict[str, Any
 def _place_signatures(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Signatures of thoughts move to the parts that Google looks for them on."""
     key = "thoughtSignature"
+    if not any("functionCall" in part or part.get("thought") for part in parts):
+        return parts
     first = next((at for at, part in enumerate(parts) if "functionCall" in part), None)
     if first is not None and key not in parts[first]:
         signed = [part for part in parts[:first] if _is_text_thought(part) and key in part]
