@@ -21,7 +21,7 @@ from mmsp_nb.limits import Cost, Limits, Spent
 from mmsp_nb.protocol.errors import AbortError, IncompleteStreamError
 from mmsp_nb.protocol.items import Item, UniMessage
 from mmsp_nb.sending import request
-from mmsp_nb.tools import Policy, PreparedCall, Tool, ToolOutcome, ToolRegistry, Verdict, interrupted, run_calls
+from mmsp_nb.tools import Policy, PreparedCall, ToolOutcome, Tools, Verdict, interrupted, registry_of, run_calls
 from mmsp_nb.tools import held as held_call
 
 __all__ = ["Agent", "Execute", "Goal", "user_message"]
@@ -58,7 +58,7 @@ class Agent:
     Args:
         client: Any stateful client of the protocol: an object with
             ``streaming_response_stateful(message=, config=)``, and ``signal=`` if it can be aborted.
-        tools: A `ToolRegistry`, which is used live, or functions and tools.
+        tools: A `ToolRegistry`, which is used live, or functions and tools, or one.
         max_turns: Requests that one `run` may make, at least 1.
         max_calls: Tool calls that one `run` may make; None for any number.
         max_cost: What one `run` may cost before it makes no more calls, in the unit of ``cost``; None for any.
@@ -79,7 +79,7 @@ class Agent:
     def __init__(
         self,
         client: Any,
-        tools: ToolRegistry | Iterable[Callable[..., Any] | Tool | str] = (),
+        tools: Tools | None = (),
         *,
         max_turns: int = 10,
         max_calls: int | None = None,
@@ -91,8 +91,10 @@ class Agent:
         approve: Approve | Wait | None = None,
         goal: Goal | None = None,
     ) -> None:
+        if not hasattr(client, "streaming_response_stateful"):
+            raise TypeError(f"client must be a client of the protocol, such as AutoLLMClient(...), not {client!r:.80}")
         self.client = client
-        self.tools = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*tools)
+        self.tools = registry_of(tools)
         self.limits = Limits(max_turns, max_calls, max_cost, cost)
         self.config = dict(config or {})
         self.execute: Execute = execute or run_calls

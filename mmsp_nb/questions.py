@@ -16,13 +16,12 @@ from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedOperationErr
 from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms
 from mmsp_nb.protocol.items import Item, UniMessage
 from mmsp_nb.protocol.validation import check_messages
-from mmsp_nb.tools import Policy, Tool, ToolRegistry, Verdict
+from mmsp_nb.tools import Policy, Tools, Verdict, registry_of
 from mmsp_nb.turns import Recorder, Turn
 from mmsp_nb.typed import TypedAnswer
 
 __all__ = ["Prompt", "Question", "Tools", "registry_of", "user_message"]
 
-Tools = ToolRegistry | Callable[..., Any] | Tool | str | Iterable[Callable[..., Any] | Tool | str]
 Prompt = str | Sequence[Any] | None
 
 CLOSING = 2.0
@@ -100,19 +99,6 @@ class Question:
         if self.over or self._stream() is None:
             return False
         return self._loop is not None and not self._loop.is_closed()
-
-
-def registry_of(tools: Tools | None) -> ToolRegistry:
-    """``tools`` as a registry: a registry itself, one function, tool or name, several, or None for none."""
-    if isinstance(tools, ToolRegistry):
-        return tools
-    if tools is None:
-        return ToolRegistry()
-    if isinstance(tools, str | Tool) or callable(tools):
-        return ToolRegistry(tools)
-    if not isinstance(tools, Iterable):
-        raise TypeError(f"tools must be a function or a list of functions, not {tools!r:.80}")
-    return ToolRegistry(*tools)
 
 
 def user_message(prompt: Any, images: Iterable[Any] = ()) -> UniMessage:

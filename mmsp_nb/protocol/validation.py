@@ -6,6 +6,7 @@ the place and says what would be right.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -121,6 +122,10 @@ def _fault(item: dict[str, Any]) -> str:
         for key in ("name", "tool_call_id"):
             if not item[key]:
                 return f"{key!r} must not be empty"
+        try:
+            json.dumps(item["arguments"])
+        except (TypeError, ValueError, RecursionError) as error:
+            return f"'arguments' must be JSON values ({str(error)[:80]})"
     elif kind == "tool_result.done":
         if not item["tool_call_id"]:
             return "'tool_call_id' must not be empty: repeat that of the call"

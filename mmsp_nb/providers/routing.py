@@ -129,7 +129,7 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
 def _local(model: str, named: str, headers: dict[str, str], stand_in: str | None) -> Route:
     from mmsp_nb import local  # starts a server, so it is imported when it is needed
 
-    vendor = _vendor(model, named or "openai-chat")
+    vendor = _vendor(model, named or ("openai-embedding" if model == "demo:embedding" else "openai-chat"))
     if stand_in is not None:
         return Route(vendor, model, "http://127.0.0.1/v1", stand_in, True, headers)
     endpoint = local.endpoint(model, vendor.name)

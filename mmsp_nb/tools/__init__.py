@@ -9,7 +9,7 @@ from mmsp_nb.tools.calling import PreparedCall, ToolOutcome, held, interrupted, 
 from mmsp_nb.tools.definition import Tool
 from mmsp_nb.tools.hints import ToolDefinitionError
 from mmsp_nb.tools.policy import Decision, Policy, Verdict
-from mmsp_nb.tools.registries import ToolRegistry, registry, tool
+from mmsp_nb.tools.registries import ToolRegistry, Tools, registry, registry_of, tool
 from mmsp_nb.tools.schema import inline_refs
 from mmsp_nb.tools.views import View, view
 
@@ -21,6 +21,7 @@ __all__ = [
     "ToolDefinitionError",
     "ToolOutcome",
     "ToolRegistry",
+    "Tools",
     "Verdict",
     "View",
     "held",
@@ -28,6 +29,7 @@ __all__ = [
     "interrupted",
     "prepare",
     "registry",
+    "registry_of",
     "run_calls",
     "tool",
     "view",

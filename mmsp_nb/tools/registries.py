@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeVar, overload
 
 from mmsp_nb.protocol.items import ToolSchema
@@ -11,7 +11,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.definition import OPTIONS, Options, Tool
 from mmsp_nb.tools.hints import ToolDefinitionError, python_name
 
-__all__ = ["ToolRegistry", "registry", "tool"]
+__all__ = ["ToolRegistry", "Tools", "registry", "registry_of", "tool"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -191,3 +191,20 @@ def _in_class_body(function: Any) -> bool:
         return True
     outer, _, _ = getattr(function, "__qualname__", "").rpartition(".")
     return bool(outer) and not outer.endswith("<locals>") and hasattr(function, "__code__")
+
+
+Tools = ToolRegistry | Callable[..., Any] | Tool | str | Iterable[Callable[..., Any] | Tool | str]
+"""The forms in which tools are given."""
+
+
+def registry_of(tools: Tools | None) -> ToolRegistry:
+    """``tools`` as a registry: a registry itself, one function, tool or name, several, or None for none."""
+    if isinstance(tools, ToolRegistry):
+        return tools
+    if tools is None:
+        return ToolRegistry()
+    if isinstance(tools, str | Tool) or callable(tools):
+        return ToolRegistry(tools)
+    if not isinstance(tools, Iterable):
+        raise TypeError(f"tools must be a function or a list of functions, not {tools!r:.80}")
+    return ToolRegistry(*tools)

@@ -383,3 +383,19 @@ async def test_cancelling_the_consumer_closes_the_request():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert client.closed == 1
+
+
+async def test_tools_may_be_one_function_or_none_at_all():
+    def look() -> int:
+        """Look."""
+        return 1
+
+    for tools, names in ((look, ["look"]), (None, []), ([look], ["look"])):
+        assert Agent(ScriptedClient([text("x")]), tools).tools.names() == names
+    with pytest.raises(TypeError, match="tools must be a function or a list of functions, not 3"):
+        Agent(ScriptedClient([text("x")]), 3)
+
+
+def test_a_model_in_the_place_of_a_client_is_refused():
+    with pytest.raises(TypeError, match=r"such as AutoLLMClient\(...\), not 'demo'"):
+        Agent("demo")

@@ -132,3 +132,10 @@ def test_an_empty_message_is_found_before_a_bad_item() -> None:
 def test_messages_are_a_list(messages: Any) -> None:
     with pytest.raises(InvalidMessageError, match="messages must be a list of messages"):
         check_messages(messages)
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"x", {"a": [object()]}])
+def test_arguments_of_a_call_that_are_no_json_are_found_before_a_request_is_made(value: Any) -> None:
+    item = {"type": "tool_call.done", "name": "f", "arguments": {"x": value}, "tool_call_id": "c"}
+    with pytest.raises(InvalidMessageError, match=r"message 0, item 0 \(tool_call\): 'arguments' must be JSON"):
+        check_messages([{"role": "assistant", "content_items": [item]}])

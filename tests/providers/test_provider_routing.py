@@ -374,3 +374,8 @@ def test_demo_and_local_ids_lead_to_an_endpoint_of_ours(
 def test_demo_with_an_endpoint_of_the_callers_is_an_ordinary_id() -> None:
     found = resolve("demo", "k", "http://127.0.0.1:9/v1", "openai-chat", environ={})
     assert (found.model, found.base_url) == ("demo", "http://127.0.0.1:9/v1")
+
+
+def test_the_demo_model_for_embeddings_gives_embeddings() -> None:
+    found = resolve("demo:embedding", environ={})
+    assert (found.vendor.name, found.vendor.dialect) == ("openai-embedding", "embeddings")
