@@ -68,11 +68,15 @@ def make_client(model: str, options: Mapping[str, Any]) -> Any:
 
 
 def stateful(client: Any) -> Any:
-    """``client``; TypeError when it is none of the protocol."""
+    """``client``, with a history if it has none of its own; TypeError when it is none of the protocol."""
     if isinstance(client, type) or not hasattr(client, "streaming_response_stateful"):
         hint = f"; for a model's id write Conversation({client!r})" if isinstance(client, str) else ""
         raise TypeError(f"client must be an AutoLLMClient or another client of the protocol, not {client!r:.80}{hint}")
-    return client
+    if hasattr(client, "get_history") and hasattr(client, "set_history"):
+        return client
+    from mmsp_nb.bare import BareClient
+
+    return BareClient(client)
 
 
 def defaults(config: Any) -> dict[str, Any]:

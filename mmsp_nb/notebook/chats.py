@@ -71,17 +71,18 @@ class Chats:
 
         Raises OptionError when the model cannot be used.
         """
+        from mmsp_nb.choosing import stateful
         from mmsp_nb.protocol.errors import MMSPError
 
         found = self.find(name)
         try:
             if found is None or (
-                using is not None and not found.turns and found.client is not using and self._own(found)
+                using is not None and not found.turns and _wrapped(found.client) is not using and self._own(found)
             ):
                 return self._make(name or self.current, model, client, using)
             if using is not None:
-                if found.client is not using:
-                    found.switch(client=using)
+                if _wrapped(found.client) is not using:
+                    found.switch(client=stateful(using))
                 return found
             if client is not None or (model is not None and model != found.model):
                 options = {} if client is None else {"client_type": client}
@@ -99,7 +100,8 @@ class Chats:
         name = name or self.current
         before = self._chats.get(name)
         if using is not None:
-            using.set_history([])
+            if hasattr(using, "set_history"):
+                using.set_history([])
         elif model is None and client is None and before is not None:
             model, client = before.model, getattr(before.client, "client_type", None)
         try:
@@ -161,6 +163,10 @@ class Chats:
 
     def _variables(self) -> list[str]:
         return [name for name, value in self._namespace.items() if _is_conversation(value)]
+
+
+def _wrapped(client: Any) -> Any:
+    return getattr(client, "wrapped", client)
 
 
 def _is_conversation(value: Any) -> bool:

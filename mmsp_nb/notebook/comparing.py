@@ -268,7 +268,7 @@ def _client(label: str, asking: Asking) -> Any:
 
     if label.isidentifier() and hasattr(asking.namespace.get(label), "streaming_response_stateful"):
         client = resolving.client(label, asking.namespace)
-        return client.sibling() if hasattr(client, "sibling") else client
+        return client.sibling() if hasattr(client, "sibling") else choosing.stateful(client)
     return choosing.make_client(label, {"transport": getattr(asking.chat, "_transport", None)})
 
 

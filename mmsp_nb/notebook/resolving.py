@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mmsp_nb.protocol.suggestions import did_you_mean
+from mmsp_nb.protocol.suggestions import did_you_mean, shown
 
 from .options import OPTIONS, OptionError, Options
 from .prompt import expand
@@ -114,15 +114,12 @@ def client(name: str, namespace: Mapping[str, Any]) -> Any:
             if name in VENDORS:
                 near = f"; for a client type write --client-type {name}"
         raise OptionError(f"--client {name}: there is no such variable{near}")
-    missing = [each for each in _METHODS if not callable(getattr(value, each, None))]
-    if isinstance(value, type) or missing:
-        what = f"the class {name}: make an object of it" if isinstance(value, type) else f"a {type(value).__name__}"
-        hint = "" if isinstance(value, type) else f", which has no {missing[0]}()"
-        raise OptionError(f"--client {name} is {what}{hint}")
+    if isinstance(value, type):
+        raise OptionError(f"--client {name} is the class {value.__name__}: make an object of it")
+    if not callable(getattr(value, "streaming_response_stateful", None)):
+        hint = f"; a Conversation is used by %mmsp use {name}" if hasattr(value, "turns") else ""
+        raise OptionError(f"--client {name} is no client: {shown(value)} has no streaming_response_stateful(){hint}")
     return value
-
-
-_METHODS = ("streaming_response_stateful", "get_history", "set_history")
 
 
 def _names(namespace: Mapping[str, Any]) -> list[str]:
