@@ -150,4 +150,5 @@ def _line(text: str) -> str:
 def _bounded(text: str, limit: int) -> str:
     """The beginning of ``text``, with key-shaped text hidden, also where the cut goes through it."""
     shown = mask_keys(text[: limit + 300])
+    shown = shown.encode("utf-8", "replace").decode("utf-8")  # half an emoji cannot be printed
     return shown if len(shown) <= limit else f"{shown[:limit]}..."

@@ -135,3 +135,10 @@ print([name for name in ("IPython", "httpx", "ipywidgets") if name in sys.module
 """
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_half_an_emoji_can_be_printed() -> None:
+    halves = turn("prompt \ud83d", words("answer \ud83d"))
+    shown = [conversation_text("t", [halves]), conversation_html("t", [halves]), repr(Answer(halves))]
+    assert all(text.encode("utf-8") for text in shown)
+    assert "prompt ?" in shown[0] and "answer ?" in shown[2]
