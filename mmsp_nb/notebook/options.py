@@ -82,7 +82,7 @@ class Options:
     seed: int | None = None
     stop: list[str] | None = None
     trace: str | None = None
-    image: list[str] = field(default_factory=list)
+    image: list[Any] = field(default_factory=list)
     file: list[str] = field(default_factory=list)
     format: str | None = None
     compare: list[str] | None = None

@@ -27,8 +27,10 @@ def resolve(options: Options, namespace: Mapping[str, Any]) -> None:
         option = OPTIONS[name]
         value = expand(written, namespace)
         if option.attribute == "image" and isinstance(value, list):
-            kept = options.image
-            kept[kept.index(written)] = value[0] if len(value) == 1 else _refused(name, written)
+            pictures = [part for part in value if isinstance(part, Mapping)]
+            if len(pictures) != 1:
+                raise OptionError(f"{name} {written} is {len(pictures)} pictures: give {name} once for each")
+            options.image[options.image.index(written)] = pictures[0]
             continue
         if not isinstance(value, str):
             raise OptionError(f"{name} takes text, and {written} is a picture")
@@ -40,10 +42,6 @@ def resolve(options: Options, namespace: Mapping[str, Any]) -> None:
         else:
             setattr(options, option.attribute, read)
     options.deferred = []
-
-
-def _refused(name: str, written: str) -> Any:
-    raise OptionError(f"{name} {written} is more than one picture: give {name} once for each")
 
 
 def image(value: Any, namespace: Mapping[str, Any]) -> Any:

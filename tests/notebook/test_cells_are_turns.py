@@ -1,5 +1,7 @@
 """A cell that is run again takes the place of its turn; `retry`, branches, files and forks by subcommands."""
 
+# ruff: noqa: F811
+
 from __future__ import annotations
 
 import os
@@ -12,13 +14,13 @@ from typing import Any
 import pytest
 import scripted
 from IPython.core.interactiveshell import InteractiveShell
-from test_magics import run, said, shell, use  # noqa: F401
+from test_magics import run, said, shell, use  # noqa: F401 - fixtures are found by name
 
 Cell = Callable[[str, str], str]
 
 
 @pytest.fixture
-def cell(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> Cell:  # noqa: F811
+def cell(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> Cell:
     """Runs a cell under an id, as a front end does."""
 
     def run_cell(cell_id: str, code: str) -> str:
@@ -31,11 +33,11 @@ def cell(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> Cell:  
     return run_cell
 
 
-def turns(shell: InteractiveShell) -> list[tuple[str, str, bool]]:  # noqa: F811
+def turns(shell: InteractiveShell) -> list[tuple[str, str, bool]]:
     return [(turn.prompt, turn.text, turn.stale) for turn in shell.user_ns["chat"].turns]
 
 
-def test_a_cell_run_again_replaces_its_turn_and_marks_what_came_after(shell: InteractiveShell, cell: Cell) -> None:  # noqa: F811
+def test_a_cell_run_again_replaces_its_turn_and_marks_what_came_after(shell: InteractiveShell, cell: Cell) -> None:
     client = use(shell, *([scripted.text(word)] for word in ("one", "two", "three", "ONE", "four")))
     cell("a", "%%mmsp\nfirst")
     cell("b", "%%mmsp\nsecond")
@@ -54,7 +56,7 @@ def test_a_cell_run_again_replaces_its_turn_and_marks_what_came_after(shell: Int
 def test_the_old_branch_is_as_it_was_and_can_be_gone_on_with(
     shell: InteractiveShell,
     cell: Cell,
-    capsys: pytest.CaptureFixture[str],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     use(shell, [scripted.text("one")], [scripted.text("two")], [scripted.text("ONE")])
     cell("a", "%%mmsp\nfirst")
@@ -71,7 +73,7 @@ def test_the_old_branch_is_as_it_was_and_can_be_gone_on_with(
 def test_undo_and_redo_of_a_cell_run_again(
     shell: InteractiveShell,
     cell: Cell,
-    capsys: pytest.CaptureFixture[str],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     use(shell, [scripted.text("one")], [scripted.text("two")], [scripted.text("ONE")])
     cell("a", "%%mmsp\nfirst")
@@ -86,7 +88,7 @@ def test_undo_and_redo_of_a_cell_run_again(
 
 def test_a_failed_answer_leaves_no_branch_and_a_refused_question_changes_nothing(
     shell: InteractiveShell,
-    cell: Cell,  # noqa: F811
+    cell: Cell,
 ) -> None:
     use(shell, [RuntimeError("broken")], [scripted.text("one")])
     cell("a", "%%mmsp\nfirst")
@@ -101,7 +103,7 @@ def test_a_failed_answer_leaves_no_branch_and_a_refused_question_changes_nothing
     assert list(chat.branches) == ["main"]
 
 
-def test_several_questions_of_one_run_are_several_turns(shell: InteractiveShell, cell: Cell) -> None:  # noqa: F811
+def test_several_questions_of_one_run_are_several_turns(shell: InteractiveShell, cell: Cell) -> None:
     use(shell, *([scripted.text(word)] for word in "abcd"))
     code = "for word in 'xy':\n    get_ipython().run_cell_magic('mmsp', '', word)"
     cell("a", code)
@@ -110,7 +112,7 @@ def test_several_questions_of_one_run_are_several_turns(shell: InteractiveShell,
 
 def test_without_ids_cells_add_turns_but_for_one_that_asks_again_what_failed(
     shell: InteractiveShell,
-    capsys: pytest.CaptureFixture[str],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     use(shell, [scripted.text("a")], [scripted.text("b")], [RuntimeError("no")], [scripted.text("c")])
     for prompt in ("joke", "joke", "again", "again"):
@@ -120,7 +122,7 @@ def test_without_ids_cells_add_turns_but_for_one_that_asks_again_what_failed(
 
 def test_retry_asks_the_last_question_again_with_its_options(
     shell: InteractiveShell,
-    capsys: pytest.CaptureFixture[str],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     client = use(shell, [scripted.text("a")], [scripted.text("b")])
     assert "there is nothing to ask again" in run(shell, "%mmsp retry", capsys)
@@ -131,7 +133,7 @@ def test_retry_asks_the_last_question_again_with_its_options(
     assert "takes options only, not 'now'" in run(shell, "%mmsp retry now", capsys)
 
 
-def test_a_fork_is_a_chat_of_its_own(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_a_fork_is_a_chat_of_its_own(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
     run(shell, "%%mmsp\nhello", capsys)
     assert "chat main-2 goes on from here; %mmsp use main goes back" in run(shell, "%mmsp fork", capsys)
     run(shell, "%%mmsp\nand now?", capsys)
@@ -145,7 +147,7 @@ def test_a_chat_is_saved_loaded_and_exported(
     shell: InteractiveShell,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "nothing to save" in run(shell, "%mmsp save talk.jsonl", capsys)
@@ -161,7 +163,7 @@ def test_a_chat_is_saved_loaded_and_exported(
     assert "%mmsp save needs the name of a file" in run(shell, "%mmsp save", capsys)
 
 
-def test_usage_lists_the_turns(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_usage_lists_the_turns(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
     use(shell, [scripted.text("a")], [RuntimeError("x")])
     assert "nothing has been asked yet" in run(shell, "%mmsp usage", capsys)
     run(shell, "%%mmsp\nfirst", capsys)
@@ -191,7 +193,7 @@ mine = Mine()
 
 def test_any_object_with_the_stateful_method_is_a_client(
     shell: InteractiveShell,
-    capsys: pytest.CaptureFixture[str],  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     run(shell, OWN, capsys)
     assert "my own" in run(shell, "%%mmsp --client mine\nhi", capsys)
@@ -214,7 +216,7 @@ def test_what_is_no_client_is_said_in_one_line(
     shell: InteractiveShell,
     capsys: pytest.CaptureFixture[str],
     code: str,
-    message: str,  # noqa: F811
+    message: str,
 ) -> None:
     run(shell, OWN + "\nnumber = 3", capsys)
     written = run(shell, code, capsys)
@@ -223,7 +225,7 @@ def test_what_is_no_client_is_said_in_one_line(
     assert message in written
 
 
-def test_a_client_with_a_history_brings_it_along(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_a_client_with_a_history_brings_it_along(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
     client: Any = scripted.Scripted([scripted.text("yes")])
     client.history = [
         {"role": "user", "content_items": [{"type": "text.done", "text": "before"}]},
