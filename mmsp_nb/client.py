@@ -275,7 +275,7 @@ class AutoLLMClient:
                             try:
                                 push(decode(parse_json(data), name), out)
                             except Exception as error:
-                                failure = self._failure(error, data)
+                                failure = response.purge(self._failure(error, data))
                             for event in out:
                                 yield event
                             out.clear()

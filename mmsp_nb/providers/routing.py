@@ -34,8 +34,8 @@ class Route:
     vendor: Vendor
     model: str
     """The id that is sent, exactly as given."""
-    base_url: str
-    """The endpoint, without a trailing slash; `url` appends a request's path."""
+    base_url: str = field(repr=False)
+    """The endpoint, without a trailing slash; `url` appends a request's path. It may hold a password or a key."""
     api_key: str | None = field(default=None, repr=False)
     named: bool = False
     """Whether the client type was named, by argument or ``CLIENT_TYPE``, not deduced from the id."""

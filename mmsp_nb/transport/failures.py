@@ -27,6 +27,7 @@ from mmsp_nb.protocol.errors import (
     TransportError,
     preview,
 )
+from mmsp_nb.transport.redaction import url_secrets
 from mmsp_nb.transport.wire import Timeouts, WireRequest, is_loopback, public_url
 
 __all__ = [
@@ -87,7 +88,8 @@ class Subject:
         self.loopback = is_loopback(request.url)
         self._parse_error = parse_error
         self._key_env = key_env
-        self._secrets = request.headers.secrets()
+        own = {secret for secret in url_secrets(request.url) if len(secret) >= 6}
+        self._secrets = sorted({*request.headers.secrets(), *own}, key=len, reverse=True)
 
     def claim(self, error: BaseException) -> None:
         """Complete an error of a handler or parser, which does not know whose request it is."""
@@ -96,9 +98,17 @@ class Subject:
 
     def clean(self, text: str) -> str:
         """``text`` in one line, without the request's secrets; servers do quote them."""
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return " ".join(mask_keys(text).split())
+        return " ".join(mask_keys(self.hide(text)).split())
+
+    def hide(self, value: Any) -> Any:
+        """A JSON value without the request's secrets; other values as they are."""
+        if isinstance(value, str):
+            for secret in self._secrets:
+                value = value.replace(secret, "***")
+            return value
+        if isinstance(value, dict):
+            return {key: self.hide(inner) for key, inner in value.items()}
+        return [self.hide(inner) for inner in value] if isinstance(value, list) else value
 
     def details(self, status: int | None, payload: Any) -> tuple[str | None, str]:
         """The provider's code and message, cleaned and shortened."""

@@ -135,6 +135,7 @@ class Transport:
                 status, headers, body = answer
                 wish = retry_after(headers, self._clock())
                 error = subject.status_error(status, headers, body, wish, tries)
+                del answer, body  # a refusal may repeat the key, and tools show the local variables of a traceback
                 again = self.policy.retryable(status, headers, wish)
             if not again or counted >= self.policy.retries:
                 raise error

@@ -11,12 +11,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from mmsp_nb.masking import LONGEST_KEY, MASK, environment_secrets, key_spans
 from mmsp_nb.transport.wire import WireRequest
 
-__all__ = ["Redactor", "public_query"]
+__all__ = ["Redactor", "public_query", "url_secrets"]
 
 Span = tuple[int, int]
 
@@ -43,9 +43,7 @@ class Redactor:
     def __init__(self, request: WireRequest, secrets: Iterable[str] | None = None) -> None:
         values = set(environment_secrets() if secrets is None else secrets)
         values.update(request.headers.secrets())
-        url = urlsplit(request.url)
-        values.update(value for name, value in parse_qsl(url.query) if _SECRET_PARAMETER.search(name))
-        values.update(part for part in (url.password,) if part)
+        values.update(url_secrets(request.url))
         known = sorted((value for value in values if len(value) >= 6), key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
         # binary frames carry checksums, so no more is changed there than must be
@@ -104,6 +102,13 @@ class Redactor:
             for start, end in self._spans(text):
                 found += _located(start, end, places)
         return found
+
+
+def url_secrets(url: str) -> set[str]:
+    """What a URL carries of secrets: its password, and the parameters that are called keys or tokens."""
+    parts = urlsplit(url)
+    found = {value for name, value in parse_qsl(parts.query) if _SECRET_PARAMETER.search(name)}
+    return found | ({unquote(parts.password)} if parts.password else set())
 
 
 def public_query(query: str) -> list[tuple[str, str]]:

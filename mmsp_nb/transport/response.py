@@ -14,6 +14,7 @@ import httpx
 from mmsp_nb.protocol.errors import (
     ConnectionCutError,
     IncompleteStreamError,
+    MMSPError,
     ProviderStreamError,
     ResponseFormatError,
     ResponseTooLargeError,
@@ -114,6 +115,14 @@ class Response:
         while (batch := await self.batch()) is not None:
             for event in batch:
                 yield event
+
+    def purge(self, error: MMSPError) -> MMSPError:
+        """``error``, which was made of this answer, without the secrets of the request; servers do quote them."""
+        hide = self._subject.hide
+        if (message := hide(error.message)) != error.message:
+            error.message, error.args = message, (message,)
+        error.__dict__.update((name, hide(value)) for name, value in vars(error).items())
+        return error
 
     async def json(self) -> Any:
         """The whole answer as one JSON value."""

@@ -36,7 +36,7 @@ class Headers(dict[str, str]):
         return sorted((value for value in found if len(value) >= 6), key=len, reverse=True)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class WireRequest:
     """One HTTP request, complete with endpoint, key and encoded body.
 
@@ -53,6 +53,11 @@ class WireRequest:
     def __post_init__(self) -> None:
         if type(self.headers) is not Headers:
             self.headers = Headers(self.headers)
+
+    def __repr__(self) -> str:
+        # the URL may carry a key in its query, or a password
+        url = public_url(self.url)
+        return f"WireRequest({self.method!r}, {url!r}, headers={self.headers!r}, framing={self.framing!r})"
 
 
 Reply = tuple[int, Mapping[str, str], AsyncIterator[bytes]]
