@@ -14,7 +14,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record clean
+.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -76,6 +76,9 @@ conformance: install ## this package and the reference side by side, live, 3,000
 
 conformance-record: install ## the same, and keeps the reference's results for the ordinary tests
 	@$(BIN)/python tests/conformance/run.py --record
+
+bench: install ## speed, memory and output beside their peers, into benchmarks/RESULTS.md
+	@$(BIN)/python benchmarks/run.py
 
 clean: ## removes the environment and everything built; the model in the user's cache stays
 	rm -rf $(VENV) build dist out site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov

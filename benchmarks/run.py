@@ -35,8 +35,8 @@ def section(title: str, explained: str, figures: list[Figure]) -> str:
 def start(rounds: int) -> str:
     return section(
         "Start",
-        "CPU of a fresh interpreter, the bare interpreter's taken off. Peer: `import httpx, pydantic`; for the extension, "
-        "the start of the IPython that it is loaded into.",
+        "CPU of a fresh interpreter, the bare interpreter's taken off. Peer: `import httpx, pydantic`; for the "
+        "extension, the start of the IPython that it is loaded into.",
         imports(rounds) + extension(rounds),
     )
 
@@ -48,8 +48,8 @@ def events(address: str, rounds: int) -> str:
     ]
     text = section(
         "A streamed event",
-        f"CPU of one event of {DELTAS:,}, from the socket to the consumer of `AutoLLMClient`. Peer: httpx `aiter_lines` "
-        "and `json.loads` on the same stream.",
+        f"CPU of one event of {DELTAS:,}, from the socket to the consumer of `AutoLLMClient`. Peer: httpx "
+        "`aiter_lines` and `json.loads` on the same stream.",
         figures,
     )
     if not REFERENCE.exists():
@@ -87,16 +87,16 @@ def requests(address: str, rounds: int) -> str:
         (
             section(
                 "A request with a long history",
-                "CPU of one more turn of a stateful client, answer included. Peer: `json.dumps` of the same body, posted with "
-                "httpx.",
+                "CPU of one more turn of a stateful client, answer included. Peer: `json.dumps` of the same body, "
+                "posted with httpx.",
                 figures,
             ),
-            "CPU for each turn of history, in µs: flat when a request costs the same for each turn, however many there are.",
+            "CPU for each turn of history, in µs: flat when a turn costs the same, however many there are.",
             table(("", f"{few:,} turns", f"{many:,} turns"), growth),
             section(
                 "The first delta",
-                "From the call to the first delta in the consumer's hands, on a new loopback connection. Peer: httpx, to the "
-                "line that holds it.",
+                "From the call to the first delta in the consumer's hands, on a new loopback connection. Peer: "
+                "httpx, to the line that holds it.",
                 first,
             ),
         )
@@ -111,8 +111,8 @@ def crowd(address: str, rounds: int) -> str:
     }
     return section(
         "200 streams at once",
-        "In one process, 50 deltas 20 ms apart each. Spread: between the first stream that ends and the last one. Memory: "
-        "resident, a stream that has begun. Peer: the same with httpx alone.",
+        "In one process, 50 deltas 20 ms apart each. Spread: between the first stream that ends and the last one. "
+        "Memory: resident, a stream that has begun. Peer: the same with httpx alone.",
         [
             Figure("spread of the ends", *middle["spread"], "ms"),
             Figure("CPU a stream", *middle["cpu"], "ms"),
@@ -150,8 +150,8 @@ def main() -> None:
     options = parser.parse_args()
     quick = options.quick
     parts = [
-        "# Benchmarks\n\nWritten by `make bench`. Every figure stands beside a peer's of the same run; the two alternate, and "
-        "medians are given. CPU time wherever nothing is waited for. The server is another process on loopback.\n\n"
+        "# Benchmarks\n\nWritten by `make bench`. Every figure stands beside a peer's of the same run; the two alternate, "
+        "and medians are given. CPU time wherever nothing is waited for. The server is another process on loopback.\n\n"
         f"Python {platform.python_version()}, {platform.system()} on {os.cpu_count()} cores; httpx {version('httpx')}, "
         f"pydantic {version('pydantic')}, IPython {version('ipython')}.",
         start(2 if quick else 7),
