@@ -222,7 +222,8 @@ def test_many_items_open_at_once_and_only_a_window_is_sent(open_notebook: Any, i
 def test_nothing_of_strangers_runs(open_notebook: Any) -> None:
     setup = (
         PATHS
-        + "import inspected, hostile_payloads as hostile\nchat = inspected.hostile(hostile.PAYLOADS)\nfrom IPython.display import HTML"
+        + "import inspected, hostile_payloads as hostile\nfrom IPython.display import HTML\n"
+        + "chat = inspected.hostile(hostile.PAYLOADS)"
     )
     loose = "HTML(''.join(hostile.PAYLOADS))"
     notebook = open_notebook(setup, "chat.browse()", "chat", loose)
