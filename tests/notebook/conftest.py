@@ -77,7 +77,7 @@ class Kernel:
             argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
         )
         clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and k != "PYTEST_CURRENT_TEST"}
-        clean |= {"PYTHONPATH": str(HERE), "MMSP_MODEL": "demo", "IPYTHONDIR": env.pop("IPYTHONDIR", os.environ["IPYTHONDIR"])}
+        clean |= {"PYTHONPATH": str(HERE), "MMSP_MODEL": "demo"}
         self.manager.start_kernel(env={**clean, **env})
         self.client = self.manager.client()
         self.client.start_channels()
