@@ -6,6 +6,7 @@ at the same time. What is drawn are updates of a display that the cell has made.
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import sys
 import threading
@@ -41,6 +42,7 @@ class Place:
         self.cell = cell
         self._id = uuid.uuid4().hex
         self._framed: Any = None
+        self._session: Any = None
 
     def open(self, line: str) -> None:
         """Make the display, in the cell, with a line in it."""
@@ -69,9 +71,16 @@ class Place:
             lambda data: self._publish(data, update=True), label=conversation.model, now=time.monotonic()
         )
         drawing = Drawing(self._shell, conversation, stream, live=True, output=self._framed)
+        self._session = drawing.session
         with drawing:
             drawing.session.run()
         return True
+
+    def cancel(self) -> None:
+        """End the running answer, also one of a client that does not look at its signal. From any thread."""
+        job = None if self._session is None else self._session.job
+        if job is not None:
+            job.cancel()
 
     def _show(self, line: str, *, update: bool) -> None:
         from .render import note_html, wrap
@@ -141,6 +150,7 @@ class Behind:
             jobs = [job for key, line in self._lines.items() if chat is None or key == id(chat) for job in line]
         for job in jobs:
             job.signal.abort("stopped")
+            job.place.cancel()
         return len(jobs)
 
     def wait(self, chat: Any, say: Callable[[str], None] = print) -> None:
@@ -151,8 +161,6 @@ class Behind:
 
     async def wait_async(self, chat: Any, say: Callable[[str], None] = print) -> None:
         """The same, awaiting."""
-        import asyncio
-
         if self._announced(chat, say):
             while self.count(chat):
                 await asyncio.sleep(POLL)
@@ -189,7 +197,7 @@ def _answer(job: _Job) -> None:
     elsewhere.set(job.place)
     try:
         job.asking.run()
-    except AbortError:
+    except (AbortError, asyncio.CancelledError):
         job.place.stopped()
     except BaseException as error:  # nobody is there to see it but the output
         job.place.note(summary(error))

@@ -276,6 +276,11 @@ class Session:
                 self._held.remove((call, held))
                 held.release()
 
+    @property
+    def job(self) -> Any:
+        """The job on the loop; None before it has begun. To cancel it ends the answer."""
+        return self._job
+
     def release(self) -> None:
         """Show what is still held back."""
         for _, held in self._held:

@@ -189,10 +189,10 @@ class MMSPMagics(Magics):
 
 
 class Questions:
-    """Saves a ``%mmsp ask`` that ends with a question mark from being taken for a request for help."""
+    """Saves a ``%mmsp ask`` or ``why`` that ends with a question mark from being taken for a request for help."""
 
     has_side_effects = False
-    _line = re.compile(r"(?P<target>\s*(?:[\w.,\[\] ]+=\s*)?)%" + NAME + r"[ \t]+(?P<text>ask[ \t].*\?)\s*\Z")
+    _line = re.compile(r"(?P<target>\s*(?:[\w.,\[\] ]+=\s*)?)%" + NAME + r"[ \t]+(?P<text>(?:ask|why)[ \t].*\?)\s*\Z")
 
     def __call__(self, lines: list[str]) -> list[str]:
         if not lines or lines[0].startswith("%%"):
