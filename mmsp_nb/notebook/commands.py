@@ -34,10 +34,10 @@ MAX_MODELS = 40
 """Models that are listed at most."""
 
 
-def choice(model: str | None) -> tuple[str, str]:
-    """The model that a new chat would use, and why."""
+def choice(model: str | None, source: str | None = None) -> tuple[str, str]:
+    """The model that a new chat would use, and why: ``source`` is where a configured one comes from."""
     if model:
-        return model, "MMSPMagics.model is set"
+        return model, f"from {source}" if source else "MMSPMagics.model is set"
     from mmsp_nb.choosing import choose
 
     chosen = choose()
@@ -50,11 +50,15 @@ class Commands(TurnCommands):
     Args:
         chats: The conversations.
         model: The configured model, for chats that have not begun.
+        source: Where it comes from, if it was not set in the session.
     """
 
-    def __init__(self, chats: Chats, model: Callable[[], str | None]) -> None:
+    def __init__(
+        self, chats: Chats, model: Callable[[], str | None], source: Callable[[], str | None] = lambda: None
+    ) -> None:
         self._chats = chats
         self._configured = model
+        self._source = source
 
     def run(self, name: str, words: list[str]) -> Any:
         """Run one subcommand. OptionError for words it cannot use."""
@@ -68,15 +72,21 @@ class Commands(TurnCommands):
     def do_status(self) -> str:
         chat = self._chats.find()
         if chat is None:
-            model, why = choice(self._configured())
+            model, why = choice(self._configured(), self._source())
             lines = [f"chat   {self._chats.current}, not begun", f"model  {model} ({why})"]
         else:
             lines = [f"chat   {self._chats.current}, {_count(len(chat.turns), 'turn')}"]
             lines.append(f"model  {chat.model}" + (f" ({chat.why})" if chat.why else ""))
+            if stale := sum(turn.stale for turn in chat.turns):
+                lines.append(f"stale  {_count(stale, 'turn')}: asked on a history that has changed since")
+            if len(chat.branches) > 1:
+                lines.append(f"branch {chat.branch}, one of {len(chat.branches)}; %mmsp branch")
             if chat.system:
                 lines.append(f"system {single_line(chat.system, 70)}")
             if spent := _spent(chat):
                 lines.append(f"spent  {spent}")
+        if behind := self._chats.behind.count():
+            lines.append(f"behind {_count(behind, 'question')} in the background; %mmsp stop")
         names = self._tools(chat).names()
         lines.append(f"tools  {', '.join(names)}" if names else "tools  none; decorate a function with @mmsp_nb.tool")
         return "\n".join([*lines, "help   %mmsp help"])
@@ -84,7 +94,7 @@ class Commands(TurnCommands):
     def do_model(self, model: str | None = None) -> str:
         if model is None:
             chat = self._chats.find()
-            name, why = choice(self._configured()) if chat is None else (chat.model, chat.why)
+            name, why = choice(self._configured(), self._source()) if chat is None else (chat.model, chat.why)
             return (
                 f"{name}" + (f" ({why})" if why else "") + "\nchange it with %mmsp model ID, or for a cell with -m ID"
             )

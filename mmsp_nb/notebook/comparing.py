@@ -119,9 +119,14 @@ class Comparison:
         self._asking, self._columns, self._replaced = asking, columns, replaced
         self._turns = list(asking.chat.turns)
 
+    @property
+    def labels(self) -> list[str]:
+        """What `keep` takes."""
+        return [column.label for column in self._columns]
+
     def keep(self, name: str | None) -> str:
         """Make that column's answer the chat's. By its model, its number from 1, or its letter. Returns the label."""
-        labels = [column.label for column in self._columns]
+        labels = self.labels
         if name is None:
             raise OptionError(f"%mmsp keep needs one of {', '.join(labels)}")
         index = labels.index(name) if name in labels else _place(name, len(labels))

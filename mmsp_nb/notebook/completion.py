@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import SimpleCompletion, context_matcher
 
-from .options import OPTIONS, SUBCOMMANDS, THINKING
+from .options import FORMATS, OPTIONS, SUBCOMMANDS, THINKING
 from .recordings import candidates as candidates_of_recordings
 
 if TYPE_CHECKING:
     from .magics import MMSPMagics
 
 __all__ = ["candidates", "matcher"]
+
+MAX_FILES = 500
 
 _LINE = re.compile(r"^\s*(?:\w+\s*=\s*)?%(?P<cell>%?)mmsp\s+(?P<rest>.*)$")
 _EXPRESSION = re.compile(r"(?<!\\)\{\{\s*(?P<name>[A-Za-z_]\w*)?$")
@@ -38,11 +41,23 @@ def candidates(line: str, in_cell: bool, namespace: dict[str, Any], magics: MMSP
         return _tools(namespace if before == "add" else {})
     if before == "--thinking":
         return list(THINKING)
-    if before == "--client":
+    if before == "--client-type":
         from mmsp_nb.providers.vendors import VENDORS
 
         return list(VENDORS)
-    if before in ("--chat", "use"):
+    if before == "--client":
+        return _clients(namespace)
+    if before == "--compare":
+        return [*_clients(namespace), *_models()]
+    if before == "--format":
+        return list(FORMATS)
+    if before == "--image":
+        return [*(name for name in namespace if not name.startswith("_")), *_files(typing)]
+    if before == "--file" or (not match["cell"] and words in (["save"], ["load"], ["export"])):
+        return _files(typing)
+    if not match["cell"] and words in (["branch"], ["keep"]):
+        return _of_chat(words[0], magics)
+    if before == "--chat" or (not match["cell"] and words in (["use"], ["stop"])):
         return magics.chats.names()
     if before in ("record", "replay") and not match["cell"]:
         return candidates_of_recordings()
@@ -55,6 +70,36 @@ def _models() -> list[str]:
     from mmsp_nb.providers import catalog
 
     return ["demo", "local", *dict.fromkeys(row.model for row in catalog.models())]
+
+
+def _clients(namespace: dict[str, Any]) -> list[str]:
+    """Variables that hold a client."""
+    return [
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_") and not isinstance(value, type) and hasattr(value, "streaming_response_stateful")
+    ]
+
+
+def _files(typed: str) -> list[str]:
+    """Files and folders that what was typed may become."""
+    folder, slash, _ = typed.rpartition("/")
+    try:
+        found = sorted(Path(folder + slash or ".").expanduser().iterdir())[:MAX_FILES]
+    except (OSError, ValueError, RuntimeError):
+        return []
+    return [f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}" for path in found if path.name[0] != "."]
+
+
+def _of_chat(command: str, magics: MMSPMagics) -> list[str]:
+    """The branches of the chat, or the answers that it can keep."""
+    chat = magics.chats.find()
+    if chat is None:
+        return []
+    if command == "branch":
+        return list(chat.branches)
+    compared = magics.chats.compared.get(chat)
+    return [] if compared is None else compared.labels
 
 
 def _tools(namespace: dict[str, Any]) -> list[str]:

@@ -9,11 +9,13 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from traitlets import Bool, Integer, Unicode, observe
 
+from . import settings
 from .chats import Chats, Defaults
 from .commands import Commands, choice
 from .deciding import Decision, parse
 from .host import Cells, connect_tools, in_kernel, is_live
 from .options import OptionError, Options, parse_cell, parse_line
+from .page import page
 from .secrets import mask
 
 __all__ = ["MMSPMagics", "Questions", "Transformer"]
@@ -38,9 +40,12 @@ class MMSPMagics(Magics):
     ).tag(config=True)
 
     def __init__(self, shell: Any = None, **kwargs: Any) -> None:
+        self.sources: dict[str, str] = {}  # of settings: where those come from that no config and nobody here has set
         super().__init__(shell=shell, **kwargs)
+        self.faults = settings.apply(self)
         self.chats = Chats(self._defaults, self._namespace)
-        self.commands = Commands(self.chats, lambda: self.model)
+        self.commands = Commands(self.chats, lambda: self.model, lambda: self.sources.get("model"))
+        type(self).mmsp.getdoc = lambda: page(self)  # what `%mmsp?` shows
         self.chats.offer = self._offer
         self.cells: Cells | None = None
 
@@ -55,6 +60,7 @@ class MMSPMagics(Magics):
     @observe("model", "client_type", "system", "max_turns")
     def _configured(self, change: Any) -> None:
         """``%config MMSPMagics.model = ...`` also counts for the chat that is in use."""
+        self.sources.pop(change.name, None)
         chat = self.chats.find() if hasattr(self, "chats") else None
         if chat is None:
             return
@@ -184,8 +190,9 @@ class MMSPMagics(Magics):
 
     def greeting(self) -> str:
         """The line that loading the extension prints."""
-        model, why = choice(self.model)
-        return f"mmsp: {model} ({why}). Change it: %mmsp model ID. Help: %mmsp help"
+        model, why = choice(self.model, self.sources.get("model"))
+        line = f"mmsp: {model} ({why}). Change it: %mmsp model ID. Help: %mmsp help"
+        return "\n".join([line, *map(mask, self.faults)])
 
 
 class Questions:

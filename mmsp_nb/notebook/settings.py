@@ -1,0 +1,85 @@
+"""Settings from the environment and from ``[tool.mmsp_nb]`` in a ``pyproject.toml``.
+
+One precedence, the first that says something wins: an option of the cell; ``%config MMSPMagics.x = ...``; a traitlets
+config (a profile, ``--MMSPMagics.x=...``); the environment (``MMSP_NB_X``, for the model also ``MMSP_MODEL``); the
+nearest ``pyproject.toml`` with such a table, from the working folder upwards; the default. Neither keys nor addresses
+can be set in the file, so that a folder that was opened cannot send a key elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mmsp_nb.protocol.suggestions import did_you_mean
+
+__all__ = ["apply", "find"]
+
+TABLE = "mmsp_nb"
+_TRUE = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def find(
+    names: Iterable[str], environ: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> tuple[dict[str, tuple[Any, str]], list[str]]:
+    """Values by name, each with where it comes from; and what is wrong in the file, a line each."""
+    known = list(names)
+    found: dict[str, tuple[Any, str]] = {}
+    path, table, faults = _table(folder or Path.cwd())
+    for name, value in table.items():
+        if name in known:
+            found[name] = value, str(path)
+        else:
+            faults.append(f"{path}: [tool.{TABLE}] knows no {name}{did_you_mean(name, known)}")
+    for name in known:
+        variable = f"MMSP_NB_{name.upper()}"
+        if written := environ.get(variable, "").strip():
+            found[name] = written, variable
+    if "model" in found and found["model"][1] == str(path) and environ.get("MMSP_MODEL", "").strip():
+        del found["model"]  # which is looked at when nothing is set
+        found.pop("client_type", None)
+    return found, faults
+
+
+def apply(magics: Any, environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> list[str]:
+    """Set the traits that no traitlets config has set. Returns what is wrong, a line each."""
+    from traitlets import TraitError
+
+    traits = magics.traits(config=True)
+    given = magics.config.get(type(magics).__name__, {})
+    found, faults = find(traits, environ, folder)
+    for name, (value, source) in found.items():
+        if name in given or (name == "live" and source.startswith("MMSP_NB_")):  # `host.is_live` looks at that itself
+            continue
+        try:
+            setattr(magics, name, _read(traits[name], value))
+            magics.sources[name] = source
+        except (TraitError, ValueError) as error:
+            faults.append(f"{source}: {name} = {value!r} cannot be used: {' '.join(str(error).split())[:200]}")
+    return faults
+
+
+def _read(trait: Any, value: Any) -> Any:
+    kind = type(trait).__name__
+    if isinstance(value, str) and kind == "Integer":
+        return int(value)
+    if isinstance(value, str) and kind == "Bool" and value.lower() in _TRUE:
+        return _TRUE[value.lower()]
+    return value
+
+
+def _table(folder: Path) -> tuple[Path | None, dict[str, Any], list[str]]:
+    for each in (folder, *folder.parents):
+        path = each / "pyproject.toml"
+        try:
+            if not path.is_file():
+                continue
+            table = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get(TABLE)
+        except (OSError, ValueError) as error:
+            return path, {}, [f"{path} cannot be read: {error}"]
+        if isinstance(table, dict):
+            return path, table, []
+    return None, {}, []

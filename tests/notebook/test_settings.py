@@ -1,0 +1,108 @@
+# ruff: noqa: F811
+"""Settings out of the environment and pyproject.toml; `%mmsp?`; completion of what is newer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+from IPython.core.interactiveshell import InteractiveShell
+from test_magics import run, shell, use  # noqa: F401 - fixtures are found by name
+
+from mmsp_nb.notebook import settings
+from mmsp_nb.notebook.completion import candidates
+
+Shell = InteractiveShell
+Capsys = pytest.CaptureFixture[str]
+NAMES = ("model", "client_type", "system", "max_turns", "live")
+
+
+def write(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(f"[tool.mmsp_nb]\n{text}\n")
+
+
+def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
+    write(tmp_path, 'model = "a"\nsystem = "file"\nmax_turns = 3')
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    found, faults = settings.find(NAMES, {"MMSP_NB_SYSTEM": "env"}, tmp_path / "deep" / "er")
+    path = str(tmp_path / "pyproject.toml")
+    assert found == {"model": ("a", path), "system": ("env", "MMSP_NB_SYSTEM"), "max_turns": (3, path)}
+    assert faults == []
+    assert "model" not in settings.find(NAMES, {"MMSP_MODEL": "demo"}, tmp_path)[0]
+
+
+def test_what_a_file_must_not_or_cannot_say_is_told(tmp_path: Path) -> None:
+    write(tmp_path, 'modle = "x"\nbase_url = "https://elsewhere"')
+    found, faults = settings.find(NAMES, {}, tmp_path)
+    assert found == {}
+    assert "knows no modle; did you mean 'model'?" in faults[0]
+    assert "knows no base_url" in faults[1]
+    (tmp_path / "pyproject.toml").write_text("[tool")
+    assert "cannot be read" in settings.find(NAMES, {}, tmp_path)[1][0]
+
+
+def test_settings_of_a_folder_hold_until_something_nearer_says_otherwise(
+    shell: Shell, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MMSP_MODEL")
+    write(tmp_path, 'model = "demo:fast"\nsystem = "Be brief."\nmax_turns = 0')
+    said = run(shell, "%reload_ext mmsp_nb", capsys)
+    assert f"demo:fast (from {tmp_path / 'pyproject.toml'})" in said
+    assert "max_turns = 0 cannot be used" in said
+    assert "system_prompt: Be brief." in run(shell, "%%mmsp --dry-run\nhi", capsys)
+    assert "system_prompt: Be long." in run(shell, "%%mmsp --system 'Be long.' --dry-run\nhi", capsys)
+    run(shell, "%config MMSPMagics.model = 'demo'", capsys)
+    assert "MMSPMagics.model is set" in shell.magics_manager.registry["MMSPMagics"].greeting()
+    shell.config.MMSPMagics.model = "demo:slow"
+    try:
+        assert "mmsp: demo:slow (MMSPMagics.model is set)" in run(shell, "%reload_ext mmsp_nb", capsys)
+    finally:
+        del shell.config["MMSPMagics"]
+
+
+@pytest.mark.parametrize("code", ["%mmsp?", "%%mmsp?"])
+def test_the_help_page_has_the_live_settings(shell: Shell, capsys: Capsys, code: str) -> None:
+    run(shell, "%config MMSPMagics.max_turns = 7", capsys)
+    written = run(shell, code, capsys)
+    assert "max_turns    7" in written
+    assert "--background" in written
+    assert "keep       NAME" in written
+
+
+def test_the_example_of_the_help_page_runs_when_pasted(shell: Shell, capsys: Capsys) -> None:
+    from mmsp_nb.notebook.page import page
+
+    text = page(shell.magics_manager.registry["MMSPMagics"])
+    example = text.split("An example:\n\n")[1].split("\n\n")[0]
+    run(shell, example, capsys)
+    assert shell.user_ns["answer"].complete
+
+
+def test_completion_knows_values_of_the_newer_options(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.md").write_text("x")
+    (tmp_path / "data").mkdir()
+    use(shell, [scripted.text("a")], [scripted.text("b")])
+    shell.user_ns["mine"] = scripted.Scripted()
+    magics: Any = shell.magics_manager.registry["MMSPMagics"]
+
+    def complete(line: str) -> list[str]:
+        return candidates(line, False, shell.user_ns, magics)
+
+    assert complete("%%mmsp --client ") == ["mine"]
+    assert "openai-chat" in complete("%%mmsp --client-type o")
+    assert "html" in complete("%%mmsp --format h")
+    assert {"data/", "notes.md"} <= set(complete("%%mmsp --file n"))
+    assert {"mine", "notes.md"} <= set(complete("%%mmsp --image "))
+    assert {"mine", "demo"} <= set(complete("%%mmsp --compare mine,d"))
+    assert "notes.md" in complete("%mmsp load ")
+    assert complete("%mmsp branch ") == ["main"]
+    assert complete("%mmsp keep ") == []
+    assert "chat" in complete("%mmsp stop ")
+    assert "--background" in complete("%%mmsp --b")
+    assert {"why", "retry", "fork"} <= set(complete("%mmsp "))
