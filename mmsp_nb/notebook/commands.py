@@ -9,6 +9,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 
 from . import recordings
 from .chats import Chats
+from .listing import models_page
 from .options import OPTIONS, SUBCOMMANDS, OptionError
 from .sanitize import single_line
 from .secrets import mask
@@ -29,9 +30,6 @@ _TAKES = {
     "tools": 99,
 }
 """Words that a subcommand can use; the others can use none."""
-
-MAX_MODELS = 40
-"""Models that are listed at most."""
 
 
 def choice(model: str | None, source: str | None = None) -> tuple[str, str]:
@@ -104,23 +102,7 @@ class Commands(TurnCommands):
         return f"{chat.model} answers from now on" + (", and knows what was said before" if known else "")
 
     def do_models(self, *words: str) -> str:
-        from mmsp_nb.providers import catalog
-
-        wanted = " ".join(words)
-        found = catalog.search(wanted) if words else list(catalog.models())
-        if not found:
-            near = did_you_mean(wanted, [row.model for row in catalog.models()])
-            return f"no model in the list matches {wanted!r}{near}; others work too, with --client-type TYPE"
-        width = max(len(row.model) for row in found[:MAX_MODELS])
-        lines = [
-            f"{row.model:<{width}}  {row.client:<22} {_window(row):>8}  {_prices(row)}" for row in found[:MAX_MODELS]
-        ]
-        lines.insert(0, f"{'model':<{width}}  {'client type':<22} {'window':>8}  price per million tokens, in and out")
-        if not words:
-            lines.append("demo and local need no key")
-        if len(found) > MAX_MODELS:
-            lines.append(f"and {len(found) - MAX_MODELS} more: %mmsp models WORD")
-        return "\n".join(lines)
+        return models_page(" ".join(words))
 
     def do_tools(self, *words: str) -> str:
         from mmsp_nb.tools import ToolDefinitionError
@@ -258,17 +240,3 @@ def _spent(chat: Conversation) -> str:
     counted = totals(chat.usage)
     cost = f", ${chat.cost:.4f}" if chat.cost is not None else ""
     return f"{counted.input or 0:,} tokens in, {counted.output or 0:,} out{cost}"
-
-
-def _window(row: Any) -> str:
-    window = row.context_window
-    if window is None:
-        return ""
-    return f"{window / 1e6:.0f}M" if window >= 1_000_000 else f"{window // 1000}k"
-
-
-def _prices(row: Any) -> str:
-    prices = row.pricing("USD")
-    if not prices:
-        return ""
-    return f"${prices['prompt_tokens']:g} · ${prices.get('response_tokens', 0):g}"
