@@ -151,7 +151,8 @@ def main() -> None:
     quick = options.quick
     parts = [
         "# Benchmarks\n\nWritten by `make bench`. Every figure stands beside a peer's of the same run; the two "
-        "alternate, and medians are given. CPU time wherever nothing is waited for. The server is another process on loopback.\n\n"
+        "alternate, and medians are given. CPU time wherever nothing is waited for. The server is another process on "
+        "loopback.\n\n"
         f"Python {platform.python_version()}, {platform.system()} on {os.cpu_count()} cores; httpx {version('httpx')}, "
         f"pydantic {version('pydantic')}, IPython {version('ipython')}.",
         start(2 if quick else 7),

@@ -164,6 +164,13 @@ def _model_hint(model: str) -> str:
     return f"ids start with {', '.join(FAMILIES)}; any other needs client_type=, for instance 'openai-chat'"
 
 
+def _public(url: str) -> str:
+    """``url`` without user, query and fragment, in which keys stand: what may be shown."""
+    scheme, mark, rest = re.split(r"[?#]", url, maxsplit=1)[0].rpartition("://")
+    host, slash, path = rest.partition("/")
+    return scheme + mark + host.rpartition("@")[2] + slash + path
+
+
 def _credentials(
     vendor: Vendor, api_key: str | None, base_url: str | None, headers: dict[str, str], environ: Mapping[str, str]
 ) -> tuple[str | None, str]:
@@ -177,8 +184,8 @@ def _credentials(
         why = f"{vendor.client} needs a key: set {vendor.api_key_env} or pass api_key"
         if foreign:
             why = (
-                f"base_url {endpoint!r} needs an api_key of its own: the one in {vendor.api_key_env} is not sent there "
-                f"(set {vendor.base_url_env} to trust it; a server that wants no key takes any)"
+                f"base_url {_public(endpoint)!r} needs an api_key of its own: the one in {vendor.api_key_env} is not sent "
+                f"there (set {vendor.base_url_env} to trust it; a server that wants no key takes any)"
             )
         raise ApiKeyRequiredError(
             why,
@@ -186,7 +193,7 @@ def _credentials(
             client_type=vendor.name,
             api_key_env=vendor.api_key_env,
             base_url_env=vendor.base_url_env,
-            base_url=base_url if foreign else None,
+            base_url=_public(base_url) if base_url and foreign else None,
         )
     if key and not key.startswith("{") and not (key.isascii() and key.isprintable()):
         # found out later, it would stand in an error message of the HTTP library
@@ -223,7 +230,7 @@ def _special(vendor: Vendor, model: str, key: str | None, endpoint: str, explici
         return special, special.default_base_url
     if fault := _url_fault(endpoint):
         said = "base_url" if explicit else vendor.base_url_env
-        raise refuse(f"{said} must be {fault}, not {mask_keys(endpoint)!r}")
+        raise refuse(f"{said} must be {fault}, not {mask_keys(_public(endpoint))!r}")
     return vendor, endpoint.partition("#")[0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import pickle
 import warnings
@@ -98,7 +97,7 @@ async def test_no_refusal_shows_a_key(provider: FakeProvider, client_type: str, 
 
 
 FAULTS = {
-    "no stream": Reply.text("<html>") if hasattr(Reply, "text") else Reply([b"<html>"]),
+    "no stream": Reply([b"<html>"]),
     "no JSON": Reply.stream([b"data: {oops\n\n"]),
     "cut": streams.reply("text", "chat").cut(120),
     "nothing": Reply.stream([b": nothing\n\n"]),
@@ -142,19 +141,22 @@ async def test_a_redirect_is_not_followed_and_carries_no_key(
     assert found(everything_about(caught.value)) == []
 
 
-def test_bad_arguments_show_no_key() -> None:
-    for arguments in (
+@pytest.mark.parametrize(
+    "arguments",
+    [
         {"client_type": "no-such-type"},
-        {"base_url": f"ftp://x:{planted.USER}@127.0.0.1/"},
-        {"default_headers": {"X-Team": planted.HEADER + "\n"}},
+        {"base_url": f"ftp://x:{planted.USER}@127.0.0.1/?key={planted.QUERY}", "api_key": None},
+        {"base_url": f"ftp://x:{planted.USER}@127.0.0.1/?key={planted.QUERY}"},
+        {"default_headers": {"X-Team": planted.HEADER, 7: "x"}},
         {"default_headers": [planted.HEADER]},
-    ):
-        with contextlib.suppress(Exception):
-            try:
-                AutoLLMClient("gpt-5.5", planted.CLIENT, **arguments)  # type: ignore[arg-type]
-            except Exception as error:
-                assert found(f"{error} {error!r} {vars(error)}") == []
-                raise
+        {"default_headers": planted.HEADER},
+    ],
+)
+def test_bad_arguments_show_no_key(arguments: dict[str, Any]) -> None:
+    with pytest.raises((MMSPError, TypeError)) as caught:
+        AutoLLMClient("gpt-5.5", **{"api_key": planted.CLIENT, **arguments})
+    error = caught.value
+    assert found(f"{error} {error!r} {vars(error)}") == []
 
 
 # files
@@ -178,11 +180,8 @@ def test_a_saved_conversation_holds_no_key(talk: Conversation, tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["md", "py", "ipynb", "html"])
 def test_an_exported_conversation_holds_no_key(talk: Conversation, tmp_path: Path, kind: str) -> None:
     target = tmp_path / f"talk.{kind}"
-    try:
-        talk.export(target)
-    except ValueError as error:
-        assert kind in str(error)  # a kind that there is not is named
-        return
+    talk.export(target)
+    assert "How high is the tide" in target.read_text(encoding="utf-8")
     assert found(target.read_bytes()) == []
 
 
@@ -220,7 +219,7 @@ def test_trace_files_hold_no_key(
 
 
 def test_reprs_of_conversations_show_no_key(talk: Conversation) -> None:
-    for shown in (repr(talk), talk._repr_html_() or "", str(talk), "".join(map(repr, talk.messages and [talk]))):
+    for shown in (repr(talk), talk._repr_html_(), str(talk)):
         assert found(shown) == []
 
 
