@@ -103,6 +103,26 @@ def test_a_failed_answer_leaves_no_branch_and_a_refused_question_changes_nothing
     assert list(chat.branches) == ["main"]
 
 
+def test_a_cell_run_again_that_stops_at_a_limit_can_be_gone_on_with(
+    shell: InteractiveShell, cell: Cell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tide() -> int:
+        """Tide"""
+        return 5
+
+    scripts = [scripted.text("one")], [scripted.text("two")], [scripted.call("tide")], [scripted.text("five")]
+    client = use(shell, *scripts, tools=[tide])
+    cell("a", "%%mmsp\nfirst")
+    cell("b", "%%mmsp\nsecond")
+    cell("a", "%%mmsp --max-turns 1\nfirst")
+    chat = shell.user_ns["chat"]
+    assert [turn.prompt for turn in chat.turns] == ["first"]
+    assert [turn.text for turn in chat.branches["main~1"]] == ["one", "two"]
+    assert "five" in run(shell, "%mmsp continue", capsys)
+    assert client.requests[-1]["content_items"][0]["text"] == "5"
+    assert [turn.state for turn in chat.turns] == ["done", "done"]
+
+
 def test_several_questions_of_one_run_are_several_turns(shell: InteractiveShell, cell: Cell) -> None:
     use(shell, *([scripted.text(word)] for word in "abcd"))
     code = "for word in 'xy':\n    get_ipython().run_cell_magic('mmsp', '', word)"
