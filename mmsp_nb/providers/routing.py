@@ -184,8 +184,8 @@ def _credentials(
         why = f"{vendor.client} needs a key: set {vendor.api_key_env} or pass api_key"
         if foreign:
             why = (
-                f"base_url {_public(endpoint)!r} needs an api_key of its own: the one in {vendor.api_key_env} is not sent "
-                f"there (set {vendor.base_url_env} to trust it; a server that wants no key takes any)"
+                f"base_url {_public(endpoint)!r} needs an api_key of its own: the one in {vendor.api_key_env} is not "
+                f"sent there (set {vendor.base_url_env} to trust it; a server that wants no key takes any)"
             )
         raise ApiKeyRequiredError(
             why,
