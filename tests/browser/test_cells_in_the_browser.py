@@ -1,0 +1,41 @@
+"""Answers behind their cell, beside each other, in frames; and cells run again: in JupyterLab and Notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+LOAD = "%load_ext mmsp_nb"
+TURNS = (
+    "chat = get_ipython().magics_manager.registry['MMSPMagics'].chats.find()\n"
+    "print([(t.prompt, t.stale) for t in chat.turns])"
+)
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_a_background_answer_reaches_its_cell_when_that_has_ended(open_notebook: Any, app: str) -> None:
+    slow = "%%mmsp --background\ndemo: slow 0.3"
+    notebook = open_notebook(LOAD, slow, "print('mean' + 'while')", app=app)
+    notebook.run(0, 1, 2)
+    assert "meanwhile" in notebook.output(2).inner_text()
+    notebook.output(1).get_by_text("→").wait_for(timeout=20_000)  # the tokens, below a complete answer
+    assert "meanwhile" not in notebook.output(1).inner_text()
+    assert "mmsp" not in notebook.output(2).inner_text()
+
+
+def test_a_cell_run_again_replaces_its_turn_by_the_id_that_the_front_end_sends(open_notebook: Any) -> None:
+    notebook = open_notebook(LOAD, "%%mmsp\nhello", "%%mmsp\nhello", TURNS)
+    notebook.run(0, 1, 2, 1, 3)
+    assert "[('hello', False), ('hello', True)]" in notebook.output(3).inner_text()
+
+
+def test_columns_stand_beside_each_other_and_html_in_a_frame(open_notebook: Any) -> None:
+    notebook = open_notebook(LOAD, "%%mmsp --compare demo,demo:fast\nhello", "%%mmsp --format html\nhello")
+    notebook.run(0, 1, 2)
+    heads = notebook.output(1).get_by_text("demo", exact=True).first, notebook.output(1).get_by_text("demo:fast").first
+    first, second = (head.bounding_box() for head in heads)
+    assert first["y"] == pytest.approx(second["y"], abs=2)
+    assert first["x"] < second["x"]
+    frame = notebook.output(2).locator("iframe")
+    assert frame.get_attribute("sandbox") == ""
