@@ -214,7 +214,10 @@ def unpacked(value: Any) -> Any:
 
 def write(path: Path, text: str) -> None:
     """Write a file as a whole: whoever reads it sees the old one or the new one, and a failure leaves the old one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    except OSError as error:  # which names the temporary file
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     temporary = Path(name)
     try:
         with open(handle, "w", encoding="utf-8", errors="replace", newline="\n") as out:

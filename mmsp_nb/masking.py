@@ -94,4 +94,6 @@ def _hide_named(match: re.Match[str]) -> str:
     keep: str = match["keep"]
     if keep.startswith("://") and not match.string.startswith("@", match.end()):
         return match[0]  # host:port/..., no password
+    if keep.lower().startswith(("invalid_", "missing_")) and match["value"].isalpha():
+        return match[0]  # an error's code and the first word of its message: "invalid_api_key: Incorrect API key"
     return keep + MASK

@@ -164,7 +164,7 @@ class Commands(TurnCommands):
     def do_undo(self) -> str:
         chat = self._begun("undo")
         empty = not chat.turns
-        concerned = chat.undo()
+        concerned = self._tried(chat.undo)
         if empty:
             return f"brought back {_count(len(concerned), 'turn')}"
         return f"took back: {single_line(concerned[0].prompt, 60)}" if concerned else "there was nothing to take back"

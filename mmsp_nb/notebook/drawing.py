@@ -75,8 +75,12 @@ class Drawing:
                 raise stopped(elapsed) from None
             stopped(elapsed, error)  # a task was cancelled, and stays so
         else:
-            something = self._output.written or self._output.busy
-            self._close("failed; what had come so far is kept" if something else "")
+            turn = self._turn()
+            if turn is not None and turn.state == "partial":
+                note = "failed; what had come so far is kept"
+            else:  # a retry that was announced may still stand there, and needs an end
+                note = "failed" if self._output.written or self._output.busy else ""
+            self._close(note)
             calm(error, where=True)
 
     def _close(self, note: str, footer: str = "") -> None:

@@ -22,6 +22,9 @@ __all__ = ["MMSPMagics", "Questions", "Transformer"]
 
 NAME = "mmsp"
 
+GO_ON = "Go on exactly where your last answer was cut off."
+"""What ``%mmsp continue`` asks when the text of an answer was stopped, or came to the end of its budget."""
+
 
 @magics_class
 class MMSPMagics(Magics):
@@ -174,9 +177,12 @@ class MMSPMagics(Magics):
 
     def _continue(self) -> Options:
         chat = self.chats.find()
-        if chat is None or not chat.turns or chat.turns[-1].pending is None:
-            raise OptionError("there is nothing to continue: the last answer is complete")
-        return Options()
+        last = chat.turns[-1] if chat is not None and chat.turns else None
+        if last is not None and last.pending is not None:
+            return Options()
+        if last is not None and (last.state == "partial" or last.finish_reason == "length"):
+            return Options(prompt=GO_ON)  # a text that was cut: there is nothing to send again, so it is a question
+        raise OptionError("there is nothing to continue: " + ("the last answer is complete" if last else "ask first"))
 
     def _show(self, result: Any) -> None:
         from IPython.display import display

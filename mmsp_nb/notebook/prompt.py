@@ -122,7 +122,7 @@ def _evaluate(expression: Expression, namespace: Mapping[str, Any]) -> Any:
         if isinstance(error, NameError):
             name = getattr(error, "name", None) or ""
             known = [each for each in namespace if not each.startswith("_")]
-            hint = did_you_mean(name, known)
+            hint = did_you_mean(name, known) or "; write \\{{ for the characters themselves"
         raise OptionError(
             f"line {expression.line}: {{{{{_brief(expression.source)}}}}}: {type(error).__name__}: {message}{hint}"
         ) from None

@@ -103,8 +103,10 @@ class TurnCommands:
         except FileNotFoundError:
             near = did_you_mean(path, [str(each) for each in Path().glob("*.json*")])
             raise OptionError(f"there is no file {path}{near}") from None
-        except (OSError, ValueError, MMSPError) as error:
-            raise OptionError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        except OSError as error:
+            raise OptionError(f"{path}: {error.strerror or error}") from None
+        except (ValueError, MMSPError) as error:  # it names the file and the line
+            raise OptionError(str(error)) from None
         name = name or Path(path).stem
         found = self._chats.find(name)
         if found is not None and found.turns:

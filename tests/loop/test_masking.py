@@ -33,3 +33,10 @@ def test_what_is_shaped_like_a_key_is_hidden(text, masked):
 )
 def test_ordinary_text_stays(text):
     assert mask_keys(text) == text
+
+
+def test_an_errors_code_is_no_name_of_a_key_but_a_key_behind_it_is_hidden() -> None:
+    text = "invalid_api_key: Incorrect API key provided: sk-abcdefgh12345678"
+    assert mask_keys(text) == "invalid_api_key: Incorrect API key provided: sk-***"
+    assert mask_keys("invalid_api_key: 0123abcd4567") == "invalid_api_key: ***"
+    assert mask_keys("api_key: Incorrect") == "api_key: ***"

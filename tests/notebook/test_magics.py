@@ -259,7 +259,10 @@ def test_registered_tools_are_offered_and_can_be_chosen(
         ("%mmsp tools ad f", "write add or remove; did you mean 'add'?"),
         ("%mmsp tools add", "needs the name of a function"),
         ("%mmsp tools remove tyde", "there is no tool 'tyde'; did you mean 'tide'?"),
-        ("%mmsp continue", "there is nothing to continue"),
+        ("%%mmsp\n\\frac{{zz}}{2}", "name 'zz' is not defined; write \\{{ for the characters themselves"),
+        ("%mmsp continue", "there is nothing to continue: ask first"),
+        ("%mmsp undo", "there is nothing to undo"),
+        ("%mmsp save nowhere/talk.jsonl", "nowhere/talk.jsonl: No such file or directory"),
         ("%mmsp new chat", "there is a chat 'chat' already"),
     ],
 )
@@ -320,6 +323,33 @@ def test_continue_asks_again_what_failed(shell: InteractiveShell, capsys: pytest
     run(shell, "%%mmsp\nhi", capsys)
     assert "now it works" in run(shell, "%mmsp continue", capsys)
     assert said(client, 0) == said(client, 1) == "hi"
+
+
+def test_continue_goes_on_with_a_text_that_came_to_the_end_of_its_budget(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = use(shell, [scripted.text("half"), scripted.stop("length")], [scripted.text("the rest")])
+    run(shell, "%%mmsp\nhi", capsys)
+    assert "the rest" in run(shell, "%mmsp continue", capsys)
+    assert said(client) == "Go on exactly where your last answer was cut off."
+    assert "nothing to continue: the last answer is complete" in run(shell, "%mmsp continue", capsys)
+
+
+def test_a_failure_before_anything_came_keeps_nothing_and_says_so(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(shell, [RateLimitError("429", status=429)], [scripted.text("half"), RateLimitError("429", status=429)])
+    assert "kept" not in run(shell, "%%mmsp\nhi", capsys)
+    assert "failed; what had come so far is kept" in run(shell, "%%mmsp\nagain", capsys)
+
+
+def test_a_file_that_is_no_conversation_is_named_once(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello")
+    written = run(shell, f"%mmsp load {path}", capsys)
+    assert written.count(str(path)) == 1 and "this is no conversation" in written
 
 
 def test_the_limit_of_a_cell_is_for_that_cell(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
