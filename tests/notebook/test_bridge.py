@@ -93,7 +93,6 @@ def test_tools_run_on_the_thread_that_waits(way: str, monkeypatch: pytest.Monkey
         asyncio.run(session.arun())
     session._output.close(time.monotonic())  # type: ignore[attr-defined]
     main = threading.current_thread().name
-    assert ran[0] == main or way == "blocking"
     assert sorted(ran) == sorted([main, main if way == "without threads" else "mmsp_nb loop"])
     assert texts(sent) == "Done."
     assert [item["text"] for item in client.requests[1]["content_items"]] == ["one", "two"]
