@@ -5,9 +5,10 @@ What a model or a tool wrote is only ever text here: it is escaped, and key-shap
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from typing import Any
 
 from mmsp_nb.masking import mask_keys
@@ -61,16 +62,16 @@ def conversation_html(title: str, turns: Sequence[Turn]) -> str:
             if budget <= 0:
                 body += "<div><i>more is not shown</i></div>"
                 break
-            block = f"<div><b>{escape(label)}</b>{_block(text, ITEM)}</div>"
+            block = f"<div><b>{_escape(label)}</b>{_block(text, ITEM)}</div>"
             budget -= len(block)
             body += block
         if note := _note(turn):
-            body += f"<div><i>{escape(note)}</i></div>"
-        summary = escape(_line(turn.prompt) or "(continued)")
+            body += f"<div><i>{_escape(note)}</i></div>"
+        summary = _escape(_line(turn.prompt) or "(continued)")
         state = "" if shown else " open"
         shown.append(f"<details{state}><summary>{summary}</summary>{body}</details>")
     more = f"<div><i>{len(turns) - TURNS} earlier turns</i></div>" if len(turns) > TURNS else ""
-    head = f"<div><b>{escape(mask_keys(title))}</b></div>{more}"
+    head = f"<div><b>{_escape(mask_keys(title))}</b></div>{more}"
     return f'<div class="mmsp-conversation">{head}{"".join(reversed(shown))}</div>'
 
 
@@ -83,12 +84,17 @@ def answer_text(turn: Turn) -> str:
 
 def answer_html(turn: Turn) -> str:
     """The text of an answer, escaped, with a note when it is not complete."""
-    note = f"<div><i>{escape(_note(turn))}</i></div>" if _note(turn) else ""
+    note = f"<div><i>{_escape(_note(turn))}</i></div>" if _note(turn) else ""
     return f'<div class="mmsp-answer">{_block(turn.text, ANSWER)}{note}</div>'
 
 
+def _escape(text: str) -> str:
+    """``text`` as HTML, with the marks of TeX set apart: MathJax would make links of it, and formulas of prices."""
+    return re.sub(r"[$\\]", lambda mark: f"<span>{mark.group()}</span>", html.escape(text))
+
+
 def _block(text: str, limit: int) -> str:
-    return f'<div style="{_PRE}">{escape(_bounded(text, limit))}</div>'
+    return f'<div style="{_PRE}">{_escape(_bounded(text, limit))}</div>'
 
 
 def _items(turn: Turn) -> Iterator[tuple[str, str]]:

@@ -190,6 +190,8 @@ def call_text(call: CallView, *, times: bool = True) -> str:
     """One call as a line of plain text."""
     line = f"{_MARKS[call.state][0]} {single_line(call.name, 80)}({spoken_arguments(call.arguments)})"
     took = f" {seconds(call.took)}" if times and call.took and call.took >= 0.05 else ""
+    if edited := _edited(call):
+        line += f" {edited}"
     brief = _brief(call)
     return line + took + (f" → {brief}" if brief else "")
 
@@ -201,6 +203,8 @@ def call_html(call: CallView, *, times: bool = True, elapsed: float | None = Non
         f'<span style="{style}">{mark}</span> <b>{escape(single_line(call.name, 80))}</b>'
         f'<span style="opacity:.8">({escape(spoken_arguments(call.arguments))})</span>'
     )
+    if edited := _edited(call):
+        head += f" {escape(edited)}"
     if call.state == "preparing" and call.written > 100:
         head += f' <span style="{QUIET}">writing arguments, {call.written:,} characters</span>'
     took = call.took if call.took is not None else elapsed
@@ -216,6 +220,11 @@ def call_html(call: CallView, *, times: bool = True, elapsed: float | None = Non
         f'<details style="margin:.15em 0"><summary style="cursor:pointer;{_ONE_LINE}">{head}</summary>'
         f'<div style="{_SIDE};margin-left:.35em">{body}</div></details>'
     )
+
+
+def _edited(call: CallView) -> str:
+    """What the call was run with in place of the model's arguments; empty when it was run with those."""
+    return single_line(mask(call.note), 80) if call.note.startswith("run with ") else ""
 
 
 def _brief(call: CallView) -> str:

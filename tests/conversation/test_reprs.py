@@ -84,7 +84,14 @@ def test_what_a_model_or_a_tool_wrote_is_only_text():
     ]
     hostile = turn(HOSTILE, *items, error=ValueError(HOSTILE), state="failed")
     html = conversation_html(HOSTILE, [hostile]) + Answer(hostile)._repr_html_()
-    assert tags(html).seen <= {"div", "b", "i", "details", "summary"}
+    assert tags(html).seen <= {"div", "b", "i", "details", "summary", "span"}
+
+
+def test_nothing_is_left_that_would_be_typeset():
+    said = turn("$5 and $6", words(r"$\href{javascript:alert(1)}{x}$ \(y\) $$z$$"))
+    bare = conversation_html("a $x$ chat", [said]).replace("<span>$</span>", "").replace("<span>\\</span>", "")
+    assert "$" not in bare and "\\" not in bare
+    assert "$" not in Answer(said)._repr_html_().replace("<span>$</span>", "")
 
 
 def test_keys_are_hidden():

@@ -80,7 +80,10 @@ def test_arguments_are_changed_while_approving(ready: Kernel) -> None:
     ]:
         cell = ready.run(line)
         assert cell.status == "error" and said in str(cell.evalue) and ready.value("wiped") == []
-    assert ready.run('%mmsp approve wipe path="/tmp/a b" deep=true').texts() == "Done."
+    cell = ready.run('%mmsp approve wipe path="/tmp/a b" deep=true')
+    assert cell.texts() == "Done."
+    (line,) = [data["text/plain"] for kind, data in cell.screen() if kind == "calls"]
+    assert 'wipe(path="/") run with {"path": "/tmp/a b", "deep": true}' in line
     assert ready.value("wiped") == [["/tmp/a b", True]]
 
 
