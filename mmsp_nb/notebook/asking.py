@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
@@ -94,7 +95,7 @@ class Asking:
             self.chats.use(options.chat)
         self.tools = None if options.tools is None else self._tools(options.tools)
         self.type = None if options.type is None else _type(options.type, self.namespace)
-        self.policy = None if options.ask is None else self.chat.policy.asking(options.ask)
+        self.policy = None if options.ask is None else self.chat.policy.asking(self._named(options.ask))
         self._wish: dict[str, Any] = {}
         if self.again:
             self._ask_again()
@@ -195,6 +196,14 @@ class Asking:
             return ToolRegistry(*names)
         except ToolDefinitionError as error:
             raise OptionError(str(error)) from None
+
+    def _named(self, rules: list[str]) -> list[str]:
+        """The names and patterns of ``--ask``. One that fits no tool is refused: its tool would run unasked."""
+        known = (self.chat.tools if self.tools is None else self.tools).names()
+        for rule in rules:
+            if rule != "*" and not any(fnmatchcase(name, rule) for name in known):
+                raise OptionError(f"--ask: there is no tool {rule!r}{did_you_mean(rule, known)}")
+        return rules
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:

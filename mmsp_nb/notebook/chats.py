@@ -88,7 +88,7 @@ class Chats:
                 options = {} if client is None else {"client_type": client}
                 found.switch(model or found.model, **options)
         except MMSPError as error:
-            raise OptionError(str(error)) from None
+            raise OptionError(_said(error)) from None
         return found
 
     def renew(
@@ -107,7 +107,7 @@ class Chats:
         try:
             return self._make(name, model, client, using)
         except MMSPError as error:
-            raise OptionError(str(error)) from None
+            raise OptionError(_said(error)) from None
 
     def reconnect(self) -> None:
         """Make the clients of all chats again: what they reach has changed. Models nobody named are chosen anew."""
@@ -173,3 +173,8 @@ def _is_conversation(value: Any) -> bool:
     from mmsp_nb.conversation import Conversation
 
     return isinstance(value, Conversation)
+
+
+def _said(error: Exception) -> str:
+    """What is wrong with a model, in the words of the magics."""
+    return str(error).replace("any other needs client_type=, for instance", "any other needs %%mmsp --client-type, as in")

@@ -246,7 +246,10 @@ def test_registered_tools_are_offered_and_can_be_chosen(
     [
         ("%%mmsp --modle x\nhi", "there is no option --modle; did you mean '--model'?"),
         ("%%mmsp -m gpt-5.5\nhi", "OPENAI_API_KEY"),
-        ("%%mmsp -m nonsense\nhi", "nonsense"),
+        ("%%mmsp -m nonsense\nhi", "any other needs %%mmsp --client-type, as in 'openai-chat'"),
+        ("%%mmsp --ask tyde\nhi", "--ask: there is no tool 'tyde'; did you mean 'tide'?"),
+        ("%%mmsp --ask tide --tools tide,tdie\nhi", "did you mean 'tide'"),
+        ("%%mmsp --ask w*\nhi", "--ask: there is no tool 'w*'"),
         ("%%mmsp --client-type openai-caht -m x\nhi", "did you mean 'openai-chat'?"),
         ("%%mmsp --tools tyde\nhi", "no tool or function is called 'tyde'; did you mean 'tide'?"),
         ("%%mmsp\nhi {{nmae}}", "line 2: {{nmae}}: NameError: name 'nmae' is not defined; did you mean 'name'?"),
