@@ -177,4 +177,6 @@ def _is_conversation(value: Any) -> bool:
 
 def _said(error: Exception) -> str:
     """What is wrong with a model, in the words of the magics."""
-    return str(error).replace("any other needs client_type=, for instance", "any other needs %%mmsp --client-type, as in")
+    return str(error).replace(
+        "any other needs client_type=, for instance", "any other needs %%mmsp --client-type, as in"
+    )

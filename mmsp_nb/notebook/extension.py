@@ -8,7 +8,7 @@ from typing import Any
 
 from mmsp_nb import hosts
 
-from . import displays
+from . import displays, failures
 from .host import Cells, NotebookHost
 from .magics import NAME, MMSPMagics, Questions, Transformer
 
@@ -26,6 +26,7 @@ class Extension:
         self.magics.connect(self.cells)
         shell.register_magics(self.magics)  # which also makes them configurable
         displays.register(shell)
+        failures.register()
         self._transformer = Transformer(shell, self.cells)
         shell.input_transformers_post.append(self._transformer)
         self._questions = Questions()
@@ -40,6 +41,7 @@ class Extension:
         shell = self._shell
         self.cells.unregister()
         displays.unregister(shell)
+        failures.unregister()
         with contextlib.suppress(ValueError):
             shell.configurables.remove(self.magics)
         with contextlib.suppress(ValueError):

@@ -10,10 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from mmsp_nb.protocol.errors import MMSPError
+
 from .sanitize import clean, shorten
 from .secrets import mask, mask_exception
 
-__all__ = ["calm", "is_foreign", "remember_for_debugger", "stopped", "summary", "users_traceback"]
+__all__ = [
+    "calm", "is_foreign", "register", "remember_for_debugger", "stopped", "summary", "unregister", "users_traceback",
+]  # fmt: skip
 
 MAX_MESSAGE = 600
 FRAMES = 5
@@ -43,6 +47,17 @@ def calm(error: BaseException, *, where: bool = False) -> BaseException:
 
     _render_with(error, render)
     return error
+
+
+def register() -> None:
+    """Let IPython show all of our errors so: also those outside a question, as of ``Conversation("gpt-5.5")``."""
+    MMSPError._render_traceback_ = lambda self: [*_users_lines(self.__traceback__), summary(self)]  # type: ignore[attr-defined]
+
+
+def unregister() -> None:
+    """Leave it to IPython again."""
+    if "_render_traceback_" in vars(MMSPError):
+        del MMSPError._render_traceback_  # type: ignore[attr-defined]
 
 
 def stopped(after: float, error: BaseException | None = None) -> BaseException:

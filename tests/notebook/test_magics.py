@@ -346,6 +346,17 @@ def test_a_failure_before_anything_came_keeps_nothing_and_says_so(
     assert "failed; what had come so far is kept" in run(shell, "%%mmsp\nagain", capsys)
 
 
+def test_an_error_outside_a_question_shows_none_of_our_stack(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "OpenAIOfficialClient needs a key: set OPENAI_API_KEY or pass api_key"
+    code = "from mmsp_nb import Conversation\ndef f():\n    return Conversation('gpt-5.5')\nf()"
+    lines = run(shell, code, capsys).strip().splitlines()
+    assert lines[-1] == f"ApiKeyRequiredError: {said}"
+    assert lines[:-1] == ["line 4: f()", "line 3 in f: return Conversation('gpt-5.5')"]
+    assert "nosuch" in run(shell, "try:\n    Conversation('nosuch')\nexcept Exception as e:\n    print(e)", capsys)
+
+
 def test_a_file_that_is_no_conversation_is_named_once(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
