@@ -4,6 +4,7 @@
 * No test connects to anything but this machine.
 * Jupyter, IPython and matplotlib keep their files in a folder that is removed at the end.
 * Notebooks run on the demo model.
+* An interrupt interrupts, also where the tests were started in the background of a shell, which ignores it.
 * In CI nothing is skipped: a skip is a failure there.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -37,6 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
         MADE.append(tempfile.mkdtemp(prefix="mmsp-nb-tests-"))
         for folder in FOLDERS:
             os.environ[folder] = str(Path(MADE[0], folder.lower()))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # processes that tests start would inherit that
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     socket.socket.connect = only_here(socket.socket.connect)  # type: ignore[method-assign]
     nbval.plugin.setup_coverage = nbval.plugin.teardown_coverage = lambda *_: None  # kernels measure themselves
 
