@@ -11,7 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from mmsp_nb.protocol.copying import copy_item
-from mmsp_nb.protocol.errors import EmptyResponseError, IncompleteStreamError, StreamProtocolError
+from mmsp_nb.protocol.errors import (
+    EmptyResponseError,
+    IncompleteStreamError,
+    StreamProtocolError,
+    ToolCallArgumentParseError,
+)
 from mmsp_nb.protocol.history import now_ms
 from mmsp_nb.protocol.items import Item, UniEvent, UniMessage, UsageMetadata
 from mmsp_nb.protocol.runs import Delta, Run
@@ -297,6 +302,11 @@ class EventStream:
         items: list[Item] = []
         try:
             self._assembler.close(items)
+        except ToolCallArgumentParseError as error:
+            if self.finish_reason == "length":  # what happened, and what helps
+                error.message += "; the token budget ended in the middle of them: raise max_tokens"
+                error.args = (error.message,)
+            raise
         finally:
             self._wrap(items, out)
         usage, reason = self.usage, self.finish_reason

@@ -162,3 +162,11 @@ def test_events_before_a_fault_are_delivered_although_they_came_together_with_it
     out, error = failing(text("a"), text("b"), args("{}"), text("never"))
     assert isinstance(error, StreamProtocolError)
     assert [event["content_items"][0].get("text") for event in out] == ["a", "b", "ab"]
+
+
+@pytest.mark.parametrize(("reason", "named"), [("length", True), ("stop", False)])
+def test_arguments_that_the_token_budget_cut_name_the_budget(reason: str, named: bool) -> None:
+    _, error = failing(call("f", "c", '{"a": '), USAGE, {"type": "finish", "finish_reason": reason})
+    assert isinstance(error, ToolCallArgumentParseError)
+    assert ("raise max_tokens" in str(error)) is named
+    assert str(copy.copy(error)) == str(error)
