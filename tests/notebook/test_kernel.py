@@ -68,7 +68,7 @@ def interrupted(cell: Cell) -> None:
     assert (cell.status, cell.ename) == ("error", "KeyboardInterrupt")
     assert len(cell.traceback) == 1
     assert cell.after_interrupt is not None
-    assert cell.after_interrupt < 0.2
+    assert cell.after_interrupt < 2  # of 30 s that would be left; a tenth of a second on a quiet machine
 
 
 def test_text_streams_and_joins_exactly(watched: Kernel) -> None:
@@ -128,7 +128,7 @@ def test_an_interrupt_while_text_streams_keeps_the_text(watched: Kernel) -> None
     assert cell.texts() == "one two "
     state, said, closed = watched.value("main.turns[-1].state, _mmsp.text, client.closed")
     assert (state, said) == ("partial", "one two ") or said == "one two "
-    assert closed[0] - cell.messages[-1]["at"] < 0.2
+    assert closed[0] - cell.messages[-1]["at"] < 2
     watched.run("client.scripts.append([text('again')])")
     assert watched.run("%%mmsp\nand now?").texts() == "again"
 
@@ -169,7 +169,7 @@ def test_an_interrupt_of_an_awaited_ask_ends_the_cell_and_not_the_kernel(watched
     cell = watched.run("await main.ask_async('go')", interrupt_when=saw("one"))
     assert cell.status == "error"
     assert cell.after_interrupt is not None
-    assert cell.after_interrupt < 0.5
+    assert cell.after_interrupt < 2
     assert watched.value("1 + 1") == 2
 
 
