@@ -260,7 +260,7 @@ def test_nothing_of_strangers_runs(open_notebook: Any) -> None:
         assert bad == []
     assert page.evaluate("() => window.pwned") is None
     notebook.start(3)  # the same attacks without care: this test would notice
-    page.wait_for_function("() => window.pwned > 5")
+    page.wait_for_function("() => window.pwned > 0")
 
 
 def test_without_a_kernel_and_in_a_page_the_static_view_is_there(open_notebook: Any, tmp_path: Path) -> None:
