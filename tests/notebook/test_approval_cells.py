@@ -46,17 +46,17 @@ def panel(cell: Cell) -> str:
 
 
 def test_a_call_that_asks_ends_the_cell_and_the_next_one_approves_it(ready: Kernel) -> None:
-    talk(ready, "[text('Let me see. '), call('wipe', path='/tmp/x')]", "[text('It is gone.')]")
+    talk(ready, "[text('Let me see. '), call('wipe', path='data/x')]", "[text('It is gone.')]")
     cell = ready.run("%%mmsp\nTidy up")
     assert cell.status == "ok" and ready.value("wiped") == []
-    assert 'wipe(\n    path = "/tmp/x"\n)' in panel(cell) and "%mmsp approve" in panel(cell)
+    assert 'wipe(\n    path = "data/x"\n)' in panel(cell) and "%mmsp approve" in panel(cell)
     kinds = [kind for kind, _ in cell.screen()]
     assert kinds.index("calls") < kinds.index("approval")
     assert "not run yet" in str([data for kind, data in cell.screen() if kind == "calls"])
     assert not [m for m in cell.messages if m["msg_type"] == "input_request"]
     cell = ready.run("%mmsp approve")
     assert cell.status == "ok", cell.traceback
-    assert ready.value("wiped") == [["/tmp/x", False]]
+    assert ready.value("wiped") == [["data/x", False]]
     kinds = [kind for kind, _ in cell.screen() if kind in ("calls", "stream", "text")]
     assert kinds == ["calls", "stream", "text"] and cell.texts() == "It is gone."
     assert ready.value("_mmsp.text") == "It is gone."
@@ -80,11 +80,11 @@ def test_arguments_are_changed_while_approving(ready: Kernel) -> None:
     ]:
         cell = ready.run(line)
         assert cell.status == "error" and said in str(cell.evalue) and ready.value("wiped") == []
-    cell = ready.run('%mmsp approve wipe path="/tmp/a b" deep=true')
+    cell = ready.run('%mmsp approve wipe path="data/a b" deep=true')
     assert cell.texts() == "Done."
     (line,) = [data["text/plain"] for kind, data in cell.screen() if kind == "calls"]
-    assert 'wipe(path="/") run with {"path": "/tmp/a b", "deep": true}' in line
-    assert ready.value("wiped") == [["/tmp/a b", True]]
+    assert 'wipe(path="/") run with {"path": "data/a b", "deep": true}' in line
+    assert ready.value("wiped") == [["data/a b", True]]
 
 
 def test_nothing_to_decide_is_one_line(ready: Kernel) -> None:
@@ -112,16 +112,16 @@ def test_an_instruction_in_a_result_still_has_to_ask(ready: Kernel) -> None:
 
 
 def test_a_button_does_what_the_next_cell_would_do(ready: Kernel) -> None:
-    talk(ready, "[call('wipe', path='/tmp/x')]", "[text('It is gone.')]")
+    talk(ready, "[call('wipe', path='data/x')]", "[text('It is gone.')]")
     cell = ready.run("%%mmsp\nTidy up")
     opened = [m["content"] for m in cell.messages if m["msg_type"] == "comm_open"]
     button = next(c["comm_id"] for c in opened if c["data"]["state"].get("description") == "Approve")
     content = {"comm_id": button, "data": {"method": "custom", "content": {"event": "click"}}}
     ready.client.shell_channel.send(ready.client.session.msg("comm_msg", content))
-    assert ready.value("wiped") == [["/tmp/x", False]]
+    assert ready.value("wiped") == [["data/x", False]]
     assert ready.value("main.turns[-1].text") == "It is gone."
     ready.client.shell_channel.send(ready.client.session.msg("comm_msg", content))  # a second click does nothing
-    assert ready.value("wiped") == [["/tmp/x", False]]
+    assert ready.value("wiped") == [["data/x", False]]
 
 
 def test_where_nobody_watches_a_call_is_denied_unless_the_policy_waits(unwatched: Kernel) -> None:
@@ -130,11 +130,11 @@ def test_where_nobody_watches_a_call_is_denied_unless_the_policy_waits(unwatched
     cell = unwatched.run("%%mmsp\nTidy up")
     assert cell.texts() == "I could not." and unwatched.value("wiped") == []
     assert "nobody can be asked here" in unwatched.value("client.requests[-1]['content_items'][0]['text']")
-    talk(unwatched, "[call('wipe', path='/tmp/x')]", "[text('Gone.')]")
+    talk(unwatched, "[call('wipe', path='data/x')]", "[text('Gone.')]")
     unwatched.run("from mmsp_nb import Policy\nmain.policy = Policy(unattended='wait')")
-    assert 'path = "/tmp/x"' in panel(unwatched.run("%%mmsp\nTidy up"))
+    assert 'path = "data/x"' in panel(unwatched.run("%%mmsp\nTidy up"))
     assert unwatched.run("%mmsp approve").texts() == "Gone."
-    assert unwatched.value("wiped") == [["/tmp/x", False]]
+    assert unwatched.value("wiped") == [["data/x", False]]
 
 
 def test_a_terminal_ipython_asks_at_the_prompt(tmp_path: Any) -> None:
@@ -147,7 +147,7 @@ def test_a_terminal_ipython_asks_at_the_prompt(tmp_path: Any) -> None:
     code = (
         "from scripted import *\nfrom mmsp_nb import Conversation, tool\n"
         "@tool(ask=True)\ndef wipe(path: str) -> str:\n    'Deletes.'\n    return 'WIPED ' + path\n"
-        "client = Scripted([call('wipe', path='/tmp/x')], [text('It is gone.')])\n"
+        "client = Scripted([call('wipe', path='data/x')], [text('It is gone.')])\n"
         "main = Conversation(client=client, tools=[wipe])\n"
     )
     script = tmp_path / "setup.py"
@@ -161,9 +161,9 @@ def test_a_terminal_ipython_asks_at_the_prompt(tmp_path: Any) -> None:
     child.sendline("%load_ext mmsp_nb")
     child.expect(r"In \[2\]: ")
     child.sendline("main.ask('Tidy up')")
-    child.expect(r"path = \"/tmp/x\"")
+    child.expect(r"path = \"data/x\"")
     child.expect("Run it")
     child.sendline("y")
-    child.expect("WIPED /tmp/x")
+    child.expect("WIPED data/x")
     child.expect("It is gone.")
     child.close(force=True)

@@ -55,20 +55,20 @@ def results(chat: Conversation, request: int = -1) -> list[str]:
 
 
 def test_a_call_that_asks_ends_the_turn_and_runs_when_it_is_approved(disk: Disk) -> None:
-    chat = talk(disk, [call("wipe", path="/tmp/x")], [text("Done.")])
+    chat = talk(disk, [call("wipe", path="data/x")], [text("Done.")])
     answer = chat.ask("Tidy up")
     assert disk.wiped == [] and not answer.complete and answer.turn.reason == "approval"
-    assert [str(each) for each in chat.awaiting] == ['wipe(\n    path = "/tmp/x"\n)']
+    assert [str(each) for each in chat.awaiting] == ['wipe(\n    path = "data/x"\n)']
     assert "waits for approval: wipe" in repr(answer)
     answer = chat.approve()
-    assert disk.wiped == ["/tmp/x"] and answer.text == "Done." and answer.complete
-    assert answer.calls[0].result == "wiped /tmp/x" and chat.awaiting == []
-    assert results(chat) == ["wiped /tmp/x"]
+    assert disk.wiped == ["data/x"] and answer.text == "Done." and answer.complete
+    assert answer.calls[0].result == "wiped data/x" and chat.awaiting == []
+    assert results(chat) == ["wiped data/x"]
     assert [m["role"] for m in chat.messages] == ["user", "assistant", "user", "assistant"]
 
 
 def test_a_denied_call_never_runs_and_the_model_learns_why(disk: Disk) -> None:
-    chat = talk(disk, [call("wipe", path="/tmp/x")], [text("I left it.")])
+    chat = talk(disk, [call("wipe", path="data/x")], [text("I left it.")])
     chat.ask("Tidy up")
     answer = chat.deny("there is work in it")
     assert disk.wiped == [] and answer.text == "I left it."
@@ -97,9 +97,9 @@ def test_only_what_was_named_is_approved(disk: Disk) -> None:
 def test_arguments_can_be_changed_and_the_model_is_told(disk: Disk) -> None:
     chat = talk(disk, [call("wipe", path="/")], [text("Done.")])
     chat.ask("Tidy up")
-    chat.approve(arguments={"path": "/tmp/x"})
-    assert disk.wiped == ["/tmp/x"]
-    assert results(chat) == ['(The user changed the arguments to {"path": "/tmp/x"}.)\nwiped /tmp/x']
+    chat.approve(arguments={"path": "data/x"})
+    assert disk.wiped == ["data/x"]
+    assert results(chat) == ['(The user changed the arguments to {"path": "data/x"}.)\nwiped data/x']
 
 
 def test_changed_arguments_are_validated_and_judged_again(disk: Disk) -> None:
@@ -128,9 +128,9 @@ def test_where_nobody_can_be_asked_a_call_is_denied_and_says_so(disk: Disk) -> N
 
 
 def test_what_nobody_can_be_asked_about_runs_when_the_policy_says_so(disk: Disk) -> None:
-    chat = talk(disk, [call("wipe", path="/tmp/x")], [text("Done.")], policy=Policy(unattended="allow"))
+    chat = talk(disk, [call("wipe", path="data/x")], [text("Done.")], policy=Policy(unattended="allow"))
     chat.ask("Tidy up")
-    assert disk.wiped == ["/tmp/x"]
+    assert disk.wiped == ["data/x"]
 
 
 def test_a_tool_that_always_asks_never_runs_where_nobody_can_be_asked(disk: Disk) -> None:
