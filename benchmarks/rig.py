@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import json
 import os
@@ -12,13 +13,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["HERE", "Figure", "child", "child_cpu", "interleaved", "table"]
+import server
+
+__all__ = ["HERE", "REFERENCE", "Bench", "Figure", "Section", "child", "child_cpu", "interleaved", "table"]
 
 HERE = Path(__file__).parent
+REFERENCE = HERE.parent / ".venvs" / "reference" / "bin" / "python"
+"""An interpreter with the reference package; `make conformance` makes it."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,45 @@ class Figure:
             goal,
             self.verdict,
         ]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the results: a title, what is measured beside what, figures, and Markdown below their table."""
+
+    title: str
+    explained: str
+    figures: list[Figure] = field(default_factory=list)
+    below: list[str] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        head = ("", "here", "peer", "ratio", "goal", "met")
+        figures = [table(head, (figure.row() for figure in self.figures))] if self.figures else []
+        return "\n\n".join([f"## {self.title}", self.explained, *figures, *self.below])
+
+
+class Bench:
+    """What a benchmark is given: how thorough to be, and a server to talk to.
+
+    Args:
+        quick: few rounds, only to see that all of it runs.
+    """
+
+    def __init__(self, *, quick: bool = False) -> None:
+        self.quick = quick
+        self._open = contextlib.ExitStack()
+
+    def rounds(self, full: int) -> int:
+        """How often to measure, where ``full`` times are good for the record."""
+        return min(full, 2) if self.quick else full
+
+    @functools.cached_property
+    def address(self) -> str:
+        """``http://127.0.0.1:<port>`` of the server of `server.py`, in a process of its own."""
+        return self._open.enter_context(server.running())
+
+    def close(self) -> None:
+        self._open.close()
 
 
 def shown(value: float, unit: str) -> str:

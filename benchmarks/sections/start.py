@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from rig import Figure, child_cpu, interleaved
+from rig import Bench, Figure, Section, child_cpu, interleaved
 from streaming import DIALECTS
+
+PLACE = 10
 
 _PEER = "import httpx, pydantic"
 _CLIENT = "from mmsp_nb import AutoLLMClient; AutoLLMClient('m', 'k', 'http://127.0.0.1:9/v1', {client_type!r})"
@@ -12,6 +14,18 @@ from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 shell.run_cell('1 + 1', silent=True)
 """
+
+
+def run(bench: Bench) -> list[Section]:
+    rounds = bench.rounds(7)
+    return [
+        Section(
+            "Start",
+            "CPU of a fresh interpreter, the bare interpreter's taken off. Peer: `import httpx, pydantic`; for the "
+            "extension, the start of the IPython that it is loaded into.",
+            imports(rounds) + extension(rounds),
+        )
+    ]
 
 
 def imports(rounds: int = 7) -> list[Figure]:
