@@ -20,6 +20,8 @@ from typing import Any
 from mmsp_nb.tools import ToolOutcome
 from mmsp_nb.tools.capture import with_printed
 
+from .shown import figure_text, text_of
+
 __all__ = ["Sink", "recording", "suspended"]
 
 MAX_TEXT = 20_000
@@ -50,7 +52,7 @@ class Sink:
 
     @property
     def text(self) -> str:
-        """What was printed, and the plain text of what was displayed."""
+        """What was printed, and what was displayed as text."""
         return "".join(self._text)
 
     def passes(self, again: Callable[[], Any], text: str, images: list[str]) -> bool:
@@ -66,6 +68,11 @@ class Sink:
         if self.hold:
             self._held.append(again)
         return not self.hold
+
+    def note(self, text: str) -> None:
+        """Add a word for the model about what was shown."""
+        self._text.append(text[: max(MAX_TEXT - self._length, 0)])
+        self._length += len(text)
 
     def release(self) -> None:
         """Show what was held back, in order."""
@@ -158,11 +165,11 @@ def _publishing(original: Callable[..., Any]) -> Callable[..., Any]:
         sink = _current.get()
         token = _current.set(None)  # in a terminal, publishing prints
         try:
-            if sink is not None and not options.get("update"):
-                text = data.get("text/plain") or ""
-                text = f"{text}\n" if isinstance(text, str) and not _images(data) else ""
-                if not sink.passes(lambda: original(data, metadata, **options), text, _images(data)):
-                    return None
+            if sink is None or options.get("update"):
+                return original(data, metadata, **options)
+            text = f"{text_of(data)}\n"
+            if not sink.passes(lambda: original(data, metadata, **options), text, _images(data)):
+                return None
             return original(data, metadata, **options)
         finally:
             _current.reset(token)
@@ -224,4 +231,7 @@ def _show_figures(before: set[int]) -> None:
         figure = pyplot.figure(number)
         if figure.get_axes():
             display(figure)
+            sink = _current.get()
+            if sink is not None and (words := figure_text(figure)):
+                sink.note(f"(on it: {words})\n")
         pyplot.close(figure)

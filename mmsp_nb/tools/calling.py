@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 
+from mmsp_nb import telemetry
 from mmsp_nb.protocol.errors import AbortError
 from mmsp_nb.protocol.items import Item
 from mmsp_nb.protocol.suggestions import did_you_mean
@@ -130,6 +131,7 @@ class PreparedCall:
         self.refused = refused
         self.edited = ""
         self.note = ""
+        self.watch = telemetry.NOTHING
         self._args = args
         self._kwargs = kwargs or {}
 
@@ -169,12 +171,17 @@ class PreparedCall:
                     value = list(islice(value, MAX_YIELDED))
         except (Exception, SystemExit) as error:
             return self._failed(error, begin)
+        except asyncio.CancelledError as error:
+            if _being_cancelled():
+                raise
+            return self._failed(error, begin)
         return self._succeeded(value, begin)
 
     async def arun(self) -> ToolOutcome:
         """Run an asynchronous tool on this loop, or a ``thread=True`` one in a thread, within its timeout.
 
-        An exception becomes an outcome; CancelledError passes.
+        An exception becomes an outcome; CancelledError passes when this task is being cancelled. One that the
+        tool itself raises, or that comes out of what it awaits, is an exception like any other.
         """
         if self.refused is not None or self.tool is None:
             return self.refused or interrupted(self.call)
@@ -189,6 +196,10 @@ class PreparedCall:
         except TimeoutError as error:
             return self._timed_out(error, begin) if deadline.expired() else self._failed(error, begin)
         except (Exception, SystemExit) as error:
+            return self._failed(error, begin)
+        except asyncio.CancelledError as error:
+            if _being_cancelled():
+                raise
             return self._failed(error, begin)
         except KeyboardInterrupt as error:
             if threading.current_thread() is threading.main_thread():
@@ -206,10 +217,15 @@ class PreparedCall:
             return self._succeeded(await _awaited(outcome.value), begin)
         except (Exception, SystemExit) as error:
             return self._failed(error, begin)
+        except asyncio.CancelledError as error:
+            if _being_cancelled():
+                raise
+            return self._failed(error, begin)
 
     def _invoke(self) -> Any:
         assert self.tool is not None
-        return self.tool.function(*self._args, **self._kwargs)
+        with self.watch.active():  # on whatever thread this is
+            return self.tool.function(*self._args, **self._kwargs)
 
     def _succeeded(self, value: Any, begin: float) -> ToolOutcome:
         if _is_pending(value):
@@ -292,7 +308,16 @@ async def run_calls(
 
     async def one(call: PreparedCall, run: Run) -> ToolOutcome:
         tell({"type": "tool_start", "call": call.call})
-        outcome = await call.resolve(await run(call))
+        with telemetry.tool(call.call, None if call.tool is None else call.tool.description) as watch:
+            call.watch = watch
+            with watch.active():
+                outcome = await call.resolve(await run(call))
+            if outcome.status == "ok":
+                watch.done(outcome.item())
+            else:
+                watch.failed(
+                    type(outcome.error).__name__ if outcome.status == "error" else outcome.status, outcome.text
+                )
         tell({"type": "tool_end", "outcome": outcome})
         return outcome
 
@@ -310,6 +335,15 @@ async def run_calls(
             await asyncio.wait(together.values())
         raise
     return [outcomes[i] for i in range(len(calls))]
+
+
+def _being_cancelled() -> bool:
+    """Whether somebody wants the running task to end; else a CancelledError is the tool's own."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop on this thread: nobody can have cancelled what runs here
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def _is_pending(value: Any) -> bool:

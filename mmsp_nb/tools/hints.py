@@ -63,10 +63,11 @@ def resolved_parameters(function: Callable[..., Any], name: str) -> list[inspect
     """The parameters a caller can fill, annotations resolved to types.
 
     Keywords that a partial has bound are left out. Raises ToolDefinitionError for a callable without a
-    signature, for ``*args`` and ``**kwargs``, and for annotations that name nothing.
+    signature, for a method without its object, for ``*args`` and ``**kwargs``, and for annotations that name nothing.
     """
     signature = _signature(function, name)
     inner, bound = _innermost(function)
+    _refuse_unbound(function, signature, name)
     parameters = []
     for parameter in signature.parameters.values():
         if parameter.name in bound:
@@ -130,6 +131,21 @@ def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
     except (TypeError, ValueError):
         reason = "has no signature that Python can tell" if callable(function) else "is not callable"
         raise ToolDefinitionError(f"tool {name!r} {reason}: wrap it in a function of your own", tool=name) from None
+
+
+def _refuse_unbound(function: Any, signature: inspect.Signature, name: str) -> None:
+    """A method taken from its class still wants the object, which no model can give."""
+    first = next(iter(signature.parameters), None)
+    if first not in ("self", "cls") or not isinstance(function, types.FunctionType):
+        return
+    owner, _, method = function.__qualname__.rpartition(".")
+    if owner and not owner.endswith("<locals>"):
+        owner = owner.rpartition(".")[2]
+        raise ToolDefinitionError(
+            f"tool {name!r} is a method of {owner} without an object, which its {first!r} would be: make one and pass "
+            f"its method, {owner}(...).{method}",
+            tool=name,
+        )
 
 
 def _innermost(function: Any) -> tuple[Any, set[str]]:

@@ -94,6 +94,26 @@ def draw() -> Card:
     assert seen_by_model(kernel) == "Card(Ace)" and kernel.value("type(_mmsp.calls[0].result).__name__") == "Card"
 
 
+def test_what_a_tool_displays_and_does_not_return_is_read_by_the_model_as_text(kernel: Kernel) -> None:
+    kernel.run("""
+from IPython.display import HTML, display
+%matplotlib inline
+import matplotlib.pyplot as plt
+def page():
+    display(HTML("<h2>Tides</h2><script>x()</script><table><tr><th>port</th><th>m</th></tr>"
+                 "<tr><td>Brest</td><td>6.4</td></tr></table>"))
+def drawing():
+    plt.plot([1, 3], label="2031")
+    plt.title("Growth"); plt.xlabel("year"); plt.legend()
+""")
+    ask(kernel, "[call('page'), call('drawing')]", "[text('Seen.')]", tools="page, drawing")
+    assert seen_by_model(kernel, 0) == "Tides\nport | m\nBrest | 6.4"
+    drawn = seen_by_model(kernel, 1)
+    assert drawn.startswith("(displayed an image: <Figure size ")
+    assert drawn.endswith("(on it: Growth; x 'year'; legend 2031)")
+    assert kernel.value("len(client.requests[-1]['content_items'][1]['images'])") == 1
+
+
 def test_what_is_printed_is_given_to_the_model_when_it_is_captured(kernel: Kernel) -> None:
     kernel.run("@tool(capture=True)\ndef count() -> int:\n    'Counts.'\n    print('one, two')\n    return 2")
     cell = ask(kernel, "[call('count')]", "[text('Two.')]", tools="count")

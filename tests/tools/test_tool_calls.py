@@ -233,13 +233,58 @@ def test_an_exceptions_text_is_bounded_and_shows_no_key():
     assert "aB3dE5gH7jK9" not in outcome.text and len(outcome.text) < 2_200
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
-def test_a_stop_inside_a_tool_passes_through(error):
+def test_a_stop_inside_a_tool_passes_through():
     def f():
-        raise error
+        raise KeyboardInterrupt
 
-    with pytest.raises(error):
+    with pytest.raises(KeyboardInterrupt):
         run(f)
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, AbortError])
+@pytest.mark.parametrize("thread", [False, True])
+async def test_a_cancellation_that_a_tool_raises_itself_is_a_failure_like_any_other(error, thread):
+    def sync():
+        raise error("mine")
+
+    async def awaits():
+        task = asyncio.ensure_future(asyncio.sleep(60))
+        asyncio.get_running_loop().call_soon(task.cancel)
+        await task
+
+    async def raises():
+        raise error("mine")
+
+    def gives_a_coroutine():
+        return raises()
+
+    registry = ToolRegistry(Tool.of(sync, thread=thread), awaits, raises, Tool.of(gives_a_coroutine, thread=thread))
+    outcomes = await run_calls([prepare(registry, call(name)) for name in registry.names()])
+    assert [outcome.status for outcome in outcomes] == ["error"] * 4
+    assert outcomes[0].text == f"Error: {error.__name__}: mine"
+
+
+async def test_a_task_that_is_being_cancelled_ends_though_a_tool_runs_in_it():
+    entered = asyncio.Event()
+
+    async def waits():
+        entered.set()
+        await asyncio.Event().wait()
+
+    work = asyncio.ensure_future(run_calls([prepare(ToolRegistry(waits), call("waits"))]))
+    await entered.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+async def test_a_tool_that_cancels_the_task_it_runs_in_ends_it():
+    def cancels():
+        asyncio.current_task().cancel()
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.ensure_future(run_calls([prepare(ToolRegistry(cancels), call("cancels"))]))
 
 
 def test_a_tool_that_exits_the_interpreter_only_fails():
@@ -410,6 +455,9 @@ async def test_a_host_can_run_tools_its_own_way():
 
 async def test_a_stop_in_one_tool_cancels_the_others():
     cancelled = asyncio.Event()
+
+    class Stop(BaseException): ...
+
     entered = asyncio.Event()
 
     async def waits():
@@ -421,10 +469,10 @@ async def test_a_stop_in_one_tool_cancels_the_others():
 
     async def stops():
         await entered.wait()
-        raise asyncio.CancelledError
+        raise Stop
 
     registry = ToolRegistry(waits, stops)
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(Stop):
         await run_calls([prepare(registry, call("waits")), prepare(registry, call("stops"))])
     assert cancelled.is_set()
 

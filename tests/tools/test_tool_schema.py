@@ -299,6 +299,23 @@ class Thermometer:
         return room
 
 
+def test_a_method_without_its_object_is_refused_in_one_line():
+    with pytest.raises(ToolDefinitionError) as caught:
+        Tool.of(Thermometer.read)
+    assert str(caught.value) == (
+        "tool 'read' is a method of Thermometer without an object, which its 'self' would be: make one and pass "
+        "its method, Thermometer(...).read"
+    )
+    assert Tool.of(Thermometer().read).parameters["required"] == ["room"]
+    assert Tool.of(Thermometer.make).parameters["required"] == ["serial"]
+    assert Tool.of(Thermometer.convert).parameters["required"] == ["degrees"]
+    assert Tool.of(functools.partial(Thermometer.read, Thermometer())).parameters["required"] == ["room"]
+
+    def takes(self: str): ...  # a function that merely calls its parameter so
+
+    assert Tool.of(takes).parameters["required"] == ["self"]
+
+
 def test_methods_partials_decorated_functions_classes_and_callable_objects():
     def logged(function):
         @functools.wraps(function)
