@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mmsp_nb.protocol.suggestions import did_you_mean
 
 from . import resolving
+from .bridge import unbroken
 from .chats import Chats
 from .deciding import Decision
 from .failures import calm, stopped
@@ -222,10 +223,11 @@ class Asking:
         except Exception as error:
             raise calm(error) from error.__cause__
         finally:
-            quiet.reset(silence)
-            form.reset(shape)
-            self.chat.max_turns = limit
-            self._bind(before)
+            with unbroken():
+                quiet.reset(silence)
+                form.reset(shape)
+                self.chat.max_turns = limit
+                self._bind(before)
 
     def _bind(self, before: set[int]) -> None:
         from mmsp_nb.answer import Answer

@@ -43,13 +43,20 @@ class Place:
         self._id = uuid.uuid4().hex
         self._framed: Any = None
         self._session: Any = None
+        self._button: Any = None
 
-    def open(self, line: str) -> None:
-        """Make the display, in the cell, with a line in it."""
+    def open(self, line: str, stop: Callable[[], None]) -> None:
+        """Make the display, in the cell, with a line in it, and beside it a button that calls ``stop``."""
+        from .stopping import Stoppable
+
+        # an interrupt of the kernel would end whatever cell runs by then
+        self._button = Stoppable(stop, time.monotonic(), way="only message", offered=self._shell is not None)
+        self._button.now()
         self._show(line, update=False)
 
     def note(self, line: str) -> None:
-        """Say a line: below the answer if there is one, else in its place."""
+        """Say a last line: below the answer if there is one, else in its place."""
+        self.close()
         if self._framed is not None:
             self._framed.say(line, time.monotonic())
         else:
@@ -70,11 +77,16 @@ class Place:
         self._framed = Framed(
             lambda data: self._publish(data, update=True), label=conversation.model, now=time.monotonic()
         )
-        drawing = Drawing(self._shell, conversation, stream, live=True, output=self._framed)
+        drawing = Drawing(self._shell, conversation, stream, live=True, output=self._framed, button=self._button)
         self._session = drawing.session
         with drawing:
             drawing.session.run()
         return True
+
+    def close(self) -> None:
+        """Nothing more comes here."""
+        if self._button is not None:
+            self._button.end()
 
     def cancel(self) -> None:
         """End the running answer, also one of a client that does not look at its signal. From any thread."""
@@ -94,6 +106,8 @@ class Place:
     def _publish(self, data: dict[str, str], *, update: bool) -> None:
         from . import tee
 
+        if self._button is not None:
+            data = self._button.mark(data)
         with tee.suspended():
             self._shell.display_pub.publish(
                 data, {"mmsp": {"kind": "background"}}, transient={"display_id": self._id}, update=update
@@ -105,6 +119,7 @@ class _Job:
         self.asking, self.place = asking, place
         self.signal = asking.signal = AbortSignal()
         self.context = contextvars.copy_context()
+        self.begun = False
 
 
 class Behind:
@@ -122,18 +137,23 @@ class Behind:
         if sys.platform == "emscripten":
             return False
         place = Place(shell, cell)
+        job = _Job(asking, place)
         key = id(asking.chat)
+
+        def stop() -> None:
+            self._stop(job)
+
         ahead = self.count(asking.chat)
         if ahead:
             others = "another answer" if ahead == 1 else f"{ahead} other answers"
-            place.open(f"waits for {others} of this chat; %mmsp stop")
+            place.open(f"waits for {others} of this chat; %mmsp stop", stop)
         elif shell is None:
-            place.open(f"asked in the background: the answer will be in {asking.options.out or '_mmsp'}")
+            place.open(f"asked in the background: the answer will be in {asking.options.out or '_mmsp'}", stop)
         else:
-            place.open(f"◌ {asking.chat.model} …")
+            place.open(f"◌ {asking.chat.model} …", stop)
         with self._lock:
             line = self._lines.setdefault(key, deque())
-            line.append(_Job(asking, place))
+            line.append(job)
             first = len(line) == 1
         if first:
             threading.Thread(target=self._work, args=(key,), name="mmsp_nb background", daemon=True).start()
@@ -149,9 +169,16 @@ class Behind:
         with self._lock:
             jobs = [job for key, line in self._lines.items() if chat is None or key == id(chat) for job in line]
         for job in jobs:
-            job.signal.abort("stopped")
-            job.place.cancel()
+            self._stop(job)
         return len(jobs)
+
+    def _stop(self, job: _Job) -> None:
+        """End one question. One that still waits says at once that it will not be asked."""
+        waits = not job.begun
+        job.signal.abort("stopped")
+        job.place.cancel()
+        if waits:
+            job.place.note("not asked: stopped")
 
     def wait(self, chat: Any, say: Callable[[str], None] = print) -> None:
         """Block until no background question of ``chat`` is left. A KeyboardInterrupt ends the wait."""
@@ -191,8 +218,8 @@ def _answer(job: _Job) -> None:
     from .failures import summary
     from .host import elsewhere
 
+    job.begun = True
     if job.signal.aborted:
-        job.place.note("not asked: stopped")
         return
     elsewhere.set(job.place)
     try:
@@ -201,3 +228,5 @@ def _answer(job: _Job) -> None:
         job.place.stopped()
     except BaseException as error:  # nobody is there to see it but the output
         job.place.note(summary(error))
+    finally:
+        job.place.close()

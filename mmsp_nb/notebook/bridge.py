@@ -7,6 +7,7 @@ code: by awaiting, when the cell itself is a coroutine (widgets live then), or b
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import functools
@@ -26,9 +27,10 @@ from mmsp_nb.tools import PreparedCall, ToolOutcome, Verdict, run_calls, tables
 
 from .failures import remember_for_debugger
 from .richness import rich_html
+from .stopping import Stoppable
 from .tee import Sink, recording
 
-__all__ = ["Drawing", "Mailbox", "Session", "interruptible"]
+__all__ = ["Drawing", "Mailbox", "Session", "interruptible", "unbroken"]
 
 POLL = 0.1
 """Seconds that a blocking wait lasts at most."""
@@ -119,20 +121,33 @@ class Mailbox:
 class Session:
     """One stream: its job, its mailbox, its output. Use `run` or `arun`, once."""
 
-    def __init__(self, stream: Stream, output: Drawing, shell: Any = None, *, approve: Any = None) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        output: Drawing,
+        shell: Any = None,
+        *,
+        approve: Any = None,
+        button: Stoppable | None = None,
+    ) -> None:
         self._stream = stream
         self._approve = self._decide if approve == "terminal" else approve
         self._output = output
         self._shell = shell
+        self._button = button or Stoppable(self.stop, time.monotonic(), offered=False)
         self._mailbox = Mailbox()
         self._job: Any = None
         self._over = False
         self._stopped = False
+        self._interrupt: type[BaseException] = KeyboardInterrupt
+        self._tool_on: threading.Thread | None = None
         self._ready: dict[int, Future[None]] = {}
         self._held: list[tuple[dict[str, Any], Sink]] = []
 
     def run(self) -> None:
         """Wait by blocking. Raises what the stream raises; a KeyboardInterrupt stops the stream first."""
+        if self._button.way == "message":  # while the cell blocks no message is heard
+            self._button.way = "interrupt"
         self._job = loop.submit(self._consume())
         self._job.add_done_callback(self._ended)
         try:
@@ -145,6 +160,7 @@ class Session:
 
     async def arun(self) -> None:
         """Wait by awaiting. A cancellation of the cell, which is how a kernel interrupts it, stops the stream first."""
+        self._interrupt = asyncio.CancelledError
         if THREADS:
             self._job = loop.submit(self._consume())
         else:
@@ -217,6 +233,7 @@ class Session:
                 return
             now = time.monotonic()
             self._output.tick(now)
+            self._button.tick(now)
             due = self._output.due()
             self._mailbox.drowsy = due is not None and self._output.busy
             if len(self._mailbox) and not self._mailbox.drowsy:
@@ -242,6 +259,8 @@ class Session:
         if self._stopped or not done.set_running_or_notify_cancel():
             return
         sink = self._sink(call, lambda: self._output.output_coming(call.call))
+        self._button.busy(time.monotonic())
+        self._tool_on = threading.current_thread()
         try:
             with interruptible():
                 self._output.call_started(call.call, time.monotonic())
@@ -250,6 +269,9 @@ class Session:
         except BaseException:
             sink.release()
             raise
+        finally:
+            self._tool_on = None
+            self._button.busy(time.monotonic(), -1)
         sink.amend(outcome)
         self._finished(outcome, sink)
         done.set_result(outcome)
@@ -281,6 +303,16 @@ class Session:
         """The job on the loop; None before it has begun. To cancel it ends the answer."""
         return self._job
 
+    def stop(self) -> None:
+        """End the answer as an interrupt of its cell would. From any thread; returns at once."""
+        self._mailbox.put(self._asked_to_stop)
+        if self._tool_on is threading.main_thread():
+            _interrupt_main_thread()
+
+    def _asked_to_stop(self) -> None:
+        if not (self._stopped or self._over):
+            raise self._interrupt
+
     def release(self) -> None:
         """Show what is still held back."""
         for _, held in self._held:
@@ -301,16 +333,41 @@ class Session:
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Within it, an interrupt raises KeyboardInterrupt at once, also where a kernel would only cancel the task."""
-    if threading.current_thread() is not threading.main_thread():
+    with _on_interrupt(signal.default_int_handler):
         yield
+
+
+@contextlib.contextmanager
+def unbroken(*, forget: bool = False) -> Iterator[None]:
+    """Within it, an interrupt waits for the end. With ``forget`` it is dropped: one interrupt ends a cell."""
+    came: list[Any] = []
+    with _on_interrupt(lambda *details: came.append(details)) as before:
+        yield
+    if came and not forget and callable(before):
+        before(*came[0])
+
+
+@contextlib.contextmanager
+def _on_interrupt(handler: Any) -> Iterator[Any]:
+    """Handle interrupts in that way, and give the handler from before; off the main thread nothing is changed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield None
         return
     before = signal.getsignal(signal.SIGINT)
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, handler)
     except (ValueError, OSError, AttributeError):
         before = None
     try:
-        yield
+        yield before
     finally:
         if before is not None:
             signal.signal(signal.SIGINT, before)
+
+
+def _interrupt_main_thread() -> None:
+    """As a kernel's interrupt: it also wakes a system call that waits, where the platform can."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()

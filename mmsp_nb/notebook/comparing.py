@@ -28,6 +28,7 @@ from .panels import Panel, Rate
 from .render import wrap
 from .sanitize import clean, escape
 from .secrets import mask, remember
+from .stopping import Stoppable
 
 if TYPE_CHECKING:
     from mmsp_nb.conversation import Conversation
@@ -180,9 +181,17 @@ class Comparing:
         self._shown = False
         self._rate = Rate()
         self._began = time.monotonic()
+        self._ended: type[BaseException] = KeyboardInterrupt
+        self._stopping = False
+        self._button = Stoppable(self.stop, self._began, offered=self._live and not asking.options.quiet)
+
+    def stop(self) -> None:
+        """End all columns as an interrupt would. From any thread; returns at once."""
+        self._stopping = True
 
     def run(self) -> None:
         """Ask and wait by blocking."""
+        self._button.way = "interrupt"
         wait = threading.Event()
         self._start()
         try:
@@ -197,6 +206,7 @@ class Comparing:
 
     async def arun(self) -> None:
         """The same, awaiting."""
+        self._ended = asyncio.CancelledError
         self._start()
         try:
             while self._step():
@@ -216,6 +226,10 @@ class Comparing:
 
     def _step(self) -> bool:
         now = time.monotonic()
+        if self._stopping:
+            self._stopping = False
+            raise self._ended
+        self._button.tick(now)
         for column in self._columns:
             column.advance(now, self._began)
         if self._live and now >= self._rate.ready and any(column.panel.changed for column in self._columns):
@@ -223,6 +237,8 @@ class Comparing:
         return not all(column.over for column in self._columns)
 
     def _cancel(self) -> None:
+        self._button.end()
+        self._stopping = False
         jobs = [column.job for column in self._columns if column.job is not None]
         for job in jobs:
             job.cancel()
@@ -234,6 +250,7 @@ class Comparing:
         self._remember()
 
     def _finish(self) -> None:
+        self._button.end()
         self._draw(time.monotonic())
         self._remember()
         if all(column.error is not None for column in self._columns):
@@ -260,10 +277,9 @@ class Comparing:
             return
         html = wrap(f'<div style="{_GRID}">{"".join(parts)}</div>')
         options: dict[str, Any] = {"transient": {"display_id": self._id}, "update": self._shown} if self._live else {}
+        data = self._button.mark({"text/html": html, "text/plain": text})
         with tee.suspended():
-            self._shell.display_pub.publish(
-                {"text/html": html, "text/plain": text}, {"mmsp": {"kind": "comparison"}}, **options
-            )
+            self._shell.display_pub.publish(data, {"mmsp": {"kind": "comparison"}}, **options)
         self._shown = True
         self._rate.sent(now, len(html))
 

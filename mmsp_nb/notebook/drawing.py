@@ -15,7 +15,7 @@ from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import AbortError
 
 from . import buttons, tee
-from .bridge import Session
+from .bridge import Session, unbroken
 from .deciding import panel
 from .failures import calm, stopped
 from .host import connect_tools, form, in_kernel
@@ -23,6 +23,7 @@ from .output import LiveOutput
 from .plain import PlainOutput
 from .render import seconds, usage_text
 from .secrets import remember
+from .stopping import Stoppable
 from .stretch import Message, Stretch
 
 __all__ = ["Drawing", "ending", "footer"]
@@ -36,7 +37,16 @@ class Drawing:
     An interrupt becomes a KeyboardInterrupt with a short traceback, an error is shown in one line.
     """
 
-    def __init__(self, shell: Any, conversation: Any, stream: hosts.Stream, *, live: bool, output: Any = None) -> None:
+    def __init__(
+        self,
+        shell: Any,
+        conversation: Any,
+        stream: hosts.Stream,
+        *,
+        live: bool,
+        output: Any = None,
+        button: Stoppable | None = None,
+    ) -> None:
         connect_tools(shell)
         self._shell = shell
         self._began = time.monotonic()
@@ -54,13 +64,23 @@ class Drawing:
             )
         else:
             self._output = PlainOutput(_write, live=live)
-        self.session = Session(stream, self._output, shell, approve=self._approve(live))
+        offered = live and output is None and in_kernel(shell)
+        self._button = button or Stoppable(lambda: self.session.stop(), self._began, offered=offered)
+        self.session = Session(stream, self._output, shell, approve=self._approve(live), button=self._button)
 
     def __enter__(self) -> Drawing:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         elapsed = time.monotonic() - self._began
+        try:
+            with unbroken(forget=isinstance(error, KeyboardInterrupt | asyncio.CancelledError)):
+                self._button.end()
+                self._finish(error, elapsed)
+        except KeyboardInterrupt:
+            raise stopped(elapsed) from None
+
+    def _finish(self, error: BaseException | None, elapsed: float) -> None:
         if error is None:
             turn = self._turn()
             self._close(ending(turn), footer(turn, elapsed))
@@ -108,11 +128,18 @@ class Drawing:
         return turns[-1] if turns and turns[-1] is not self._before else None
 
     def _display(self, message: Message) -> None:
+        data = self._button.mark(message.data) if _goes_on(message) else message.data
         options: dict[str, Any] = {"update": True} if message.update else {}
         if message.display_id is not None:
             options["transient"] = {"display_id": message.display_id}
         with tee.suspended():
-            self._shell.display_pub.publish(message.data, message.metadata, **options)
+            self._shell.display_pub.publish(data, message.metadata, **options)
+
+
+def _goes_on(message: Message) -> bool:
+    """Whether another message takes the place of this one: what is final also says itself as text."""
+    waits = message.metadata["mmsp"]["kind"] == "status" and message.data["text/plain"].startswith("◌")
+    return message.display_id is not None and (waits or "text/plain" not in message.data)
 
 
 def stretch_of(name: str) -> Any:
