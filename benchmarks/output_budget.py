@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from mmsp_nb.notebook.output import LiveOutput
 from mmsp_nb.notebook.stretch import Message
+
+LEFT_OUT = re.compile(r"\n\n⋯ ([\d,]+) characters are left out here; [^⋯]+ ⋯\n\n")
 
 PARAGRAPH = (
     "The **tide** at Brest follows the moon: two high waters a day, about *twelve and a half hours* apart. "
@@ -86,6 +89,10 @@ def figures(text: str, sent: list[tuple[float, Message]], oldest: float) -> dict
     running = [each for each in times if each[0] < end]
     windows = [[(t, s) for t, s in running if begin <= t < begin + 1] for begin, _ in running]
     joined = "".join(message.data["text/plain"] for message in stored.values())
+    left_out = LEFT_OUT.search(joined)
+    if left_out is not None:
+        missing = text[left_out.start() : left_out.start() + int(left_out[1].replace(",", ""))]
+        joined = joined[: left_out.start()] + missing + joined[left_out.end() :]
     return {
         "messages": len(sent),
         "bytes": sum(size for _, size in times),
@@ -98,6 +105,7 @@ def figures(text: str, sent: list[tuple[float, Message]], oldest: float) -> dict
         "first": times[0][0] - 0.05,
         "oldest": oldest,
         "exact": joined == text,
+        "left_out": len(missing) if left_out else 0,
     }
 
 

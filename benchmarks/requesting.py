@@ -17,7 +17,7 @@ import httpx
 from streaming import DIALECTS, base_url, plain
 
 from mmsp_nb import AutoLLMClient
-from mmsp_nb.endpoint import encode
+from mmsp_nb.providers.body import encode
 
 TURNS = (400, 2_000)
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from types import AsyncGeneratorType, TracebackType
 from typing import Any, NoReturn, Self, cast
 
+from mmsp_nb import telemetry
 from mmsp_nb.calls import Call
 from mmsp_nb.endpoint import Endpoint
 from mmsp_nb.masking import mask_keys
@@ -25,6 +26,7 @@ from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms, stamp
 from mmsp_nb.protocol.items import UniConfig, UniEvent, UniMessage
 from mmsp_nb.protocol.repairs import RepairReport
 from mmsp_nb.protocol.validation import check_config, check_messages
+from mmsp_nb.providers.observed import answered_by, provider_name
 from mmsp_nb.providers.routing import Route, family, resolve
 from mmsp_nb.providers.traits import origin
 from mmsp_nb.providers.vendors import Vendor
@@ -125,6 +127,11 @@ class AutoLLMClient:
         """
         return self._mender.origin
 
+    @property
+    def provider_name(self) -> str:
+        """The vendor by its name in OpenTelemetry's conventions, where it has one; else the client type."""
+        return provider_name(self.vendor, self.base_url)
+
     def __repr__(self) -> str:
         return (
             f"AutoLLMClient({self.model!r}, client_type={self.client_type!r}, base_url={public_url(self.base_url)!r})"
@@ -222,6 +229,7 @@ class AutoLLMClient:
         self._history = history
         self._checked = self._marked = 0
         self._mender.forget()
+        self._endpoint.forget()
 
     # life
 
@@ -257,23 +265,25 @@ class AutoLLMClient:
 
     async def _run(self, call: Call, given: Any, config: UniConfig | None) -> AsyncGenerator[UniEvent, None]:
         self._register(call)
+        watch = telemetry.NOTHING
         try:
             messages, checked = self._prepared(call, given, config)
+            watch = self._watch(messages, checked)
             sent = self._sendable(messages, call)
             endpoint, signal = self._endpoint, call.signal
-            requests = await endpoint.requests(sent, checked, signal)
+            requests = await endpoint.requests(sent, checked, signal, keep=call.stateful)
             decoder = endpoint.decoder(requests)
             stream = endpoint.stream()
-            decode, push = decoder.decode, stream.push
+            decode, push, parse = decoder.decode, stream.push, watch.reading(parse_json, answered_by)
             out: list[UniEvent] = []
             failure: MMSPError | None = None
             for request in requests:
-                async with await endpoint.send(request, signal) as response:
+                async with await watch.within(endpoint.send(request, signal)) as response:
                     while (batch := await response.batch()) is not None:
                         for name, data in batch:
                             signal.throw_if_aborted()
                             try:
-                                push(decode(parse_json(data), name), out)
+                                push(decode(parse(data), name), out)
                             except Exception as error:
                                 failure = response.purge(self._failure(error, data))
                             for event in out:
@@ -304,7 +314,11 @@ class AutoLLMClient:
                 call.over = True
             if checked.get("trace_id") and not endpoint.relays:
                 await self._trace([*messages, stream.message], checked)
+            watch.done(stream.message)
             yield stop
+        except BaseException as error:
+            watch.failed(error)
+            raise
         finally:
             call.over = True
             call.unsubscribe()
@@ -374,6 +388,18 @@ class AutoLLMClient:
         for message in messages:
             if isinstance(message, dict):
                 message.setdefault("origin", self.origin)
+
+    def _watch(self, messages: Sequence[UniMessage], config: UniConfig) -> telemetry.Watch:
+        route = self._endpoint.route
+        return telemetry.request(
+            model=self.model,
+            provider=self.provider_name,
+            base_url=self.base_url,
+            config=config,
+            messages=messages,
+            embeds=self.vendor.dialect == "embeddings",
+            secrets=(route.api_key,) if route.api_key else (),
+        )
 
     async def _trace(self, messages: Sequence[UniMessage], config: UniConfig) -> None:
         """Write the trace files. Whatever goes wrong there, the answer is whole."""

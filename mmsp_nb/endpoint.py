@@ -10,18 +10,12 @@ import json
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
-import pydantic_core
-
 from mmsp_nb.protocol.abort import AbortSignal
 from mmsp_nb.protocol.assembly import EventStream
-from mmsp_nb.protocol.errors import (
-    HTTPStatusError,
-    InvalidMessageError,
-    TransportError,
-    UnsupportedParameterError,
-)
+from mmsp_nb.protocol.errors import HTTPStatusError, TransportError, UnsupportedParameterError
 from mmsp_nb.protocol.items import UniConfig, UniMessage
 from mmsp_nb.providers.base import Decoder, Dialect, Request, remote_images, with_inlined
+from mmsp_nb.providers.body import Past, encode
 from mmsp_nb.providers.errors import error_details
 from mmsp_nb.providers.mmsp import upstream_error
 from mmsp_nb.providers.routing import Route
@@ -50,20 +44,35 @@ class Endpoint:
         self.relays = route.vendor.dialect == "mmsp"
         """Whether the other side speaks our protocol itself: then all checks are its business."""
         self._account = ServiceAccount(route.api_key or "") if route.vendor.auth == "vertex" else None
+        # on Bedrock the last question carries a mark, which moves on with the next one
+        self._past = None if route.vendor.auth == "aws" else Past()
         self._dialect: Dialect = importlib.import_module(f"mmsp_nb.providers.{route.vendor.dialect}")
 
     async def requests(
-        self, messages: Sequence[UniMessage], config: UniConfig, signal: AbortSignal | None
+        self, messages: Sequence[UniMessage], config: UniConfig, signal: AbortSignal | None, *, keep: bool = False
     ) -> list[Request]:
-        """The requests of one call. Raises what the dialect rejects, before anything is fetched or sent."""
+        """The requests of one call. Raises what the dialect rejects, before anything is fetched or sent.
+
+        Args:
+            keep: what is made of the messages is kept for the next call that begins with the same ones. Only for
+                messages that nobody changes.
+        """
         build, vendor, model = self._dialect.build, self.vendor, self.route.model
-        if vendor.inline_images and (urls := remote_images(messages)):
+        past = self._past if keep else None
+        fresh = messages if past is None else messages[past.follow(messages) :]
+        if vendor.inline_images and (urls := remote_images(fresh)):
             if not self.images.has(urls):
                 # whatever is to be rejected is rejected before a download
                 build(vendor, model, with_inlined(messages, dict.fromkeys(urls, _PLACEHOLDER)), config)
             images = await self.images.data_urls(urls, client=vendor.client, signal=signal)
-            messages = with_inlined(messages, images)
-        return build(vendor, model, messages, config)
+            # in the meantime another call may have gone on with another history
+            fresh = with_inlined(messages if past is None else messages[past.follow(messages) :], images)
+        return build(vendor, model, fresh, config, past)
+
+    def forget(self) -> None:
+        """Let go of what was kept of earlier messages."""
+        if self._past is not None:
+            self._past.forget()
 
     def reject_config(self, config: UniConfig) -> None:
         """Raise what the dialect rejects in ``config`` alone."""
@@ -135,15 +144,3 @@ class Endpoint:
             ids += page.ids
             request = Request(page.next, headers=request.headers, method="GET", framing="json") if page.next else None
         return ids
-
-
-def encode(body: Mapping[str, Any]) -> bytes:
-    """A request body as UTF-8 JSON. Text that UTF-8 cannot hold (half an emoji) goes out escaped."""
-    try:
-        return pydantic_core.to_json(body)
-    except pydantic_core.PydanticSerializationError:
-        pass
-    try:
-        return json.dumps(body).encode("ascii")
-    except (TypeError, ValueError) as error:
-        raise InvalidMessageError(f"the request cannot be written as JSON: {error}") from None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from mmsp_nb.protocol.items import UniConfig, UniMessage
 
 if TYPE_CHECKING:
+    from mmsp_nb.providers.body import Past
     from mmsp_nb.providers.vendors import Vendor
 
 Raw = dict[str, Any]
@@ -69,8 +70,17 @@ class Decoder(Protocol):
 class Dialect(Protocol):
     """The functions of a dialect module."""
 
-    def build(self, vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+    def build(
+        self,
+        vendor: Vendor,
+        model: str,
+        messages: Sequence[UniMessage],
+        config: UniConfig,
+        past: Past | None = None,
+    ) -> list[Request]:
         """The requests of one call, nearly always exactly one, to be sent one after the other.
+
+        With ``past``, ``messages`` are only those that it does not know yet, and the body may hold an `Encoded`.
 
         Order of rejection: config first (UnsupportedParameterError), then items in message order
         (InvalidMessageError, UnsupportedContentError). Inputs are never modified.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mmsp_nb.protocol.items import Item, UniConfig, UniMessage
 from mmsp_nb.providers import mapping
 from mmsp_nb.providers.base import Raw, Request
+from mmsp_nb.providers.body import Past, entries
 from mmsp_nb.providers.errors import stream_error
 from mmsp_nb.providers.images import needs_high_detail
 from mmsp_nb.providers.mapping import Draft, fidelity, json_text, models_request, parse_models
@@ -23,18 +25,15 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 _ENCRYPTED = {"encrypted_content": "data", "format": "format", "reasoning_id": "id"}
 
 
-def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+def build(
+    vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig, past: Past | None = None
+) -> list[Request]:
     draft = Draft(vendor, model, config, {"model": model, "stream": True})
     draft.apply(_CONFIG)
     system = draft.config.get("system_prompt")
-    wire: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    seen: set[str | None] = set()
-    for index, message in enumerate(messages):
-        turn = _Turn(draft, message["role"])
-        for item in message["content_items"]:
-            draft.maker(_ITEMS, item)(turn, item)
-        wire += turn.finished(index, seen)
-    draft.body["messages"] = wire
+    head = [{"role": "system", "content": system}] if system else []
+    seen: set[str | None] = set()  # reasoning fields
+    draft.body["messages"] = entries(past, messages, partial(_entries, draft), seen, head)
     return [draft.request("/chat/completions")]
 
 
@@ -83,6 +82,13 @@ _CONFIG: mapping.ConfigTable = {
 }
 
 # Messages -------------------------------------------------------------------------------------------
+
+
+def _entries(draft: Draft, index: int, message: UniMessage, seen: set[str | None]) -> list[dict[str, Any]]:
+    turn = _Turn(draft, message["role"])
+    for item in message["content_items"]:
+        draft.maker(_ITEMS, item)(turn, item)
+    return turn.finished(index, seen)
 
 
 class _Turn:

@@ -12,6 +12,7 @@ from mmsp_nb.protocol.errors import ResponseFormatError
 from mmsp_nb.protocol.items import UniConfig, UniMessage
 from mmsp_nb.providers import google, mapping
 from mmsp_nb.providers.base import Raw, Request
+from mmsp_nb.providers.body import Past
 from mmsp_nb.providers.errors import stream_error
 from mmsp_nb.providers.mapping import Draft, models_request, parse_models
 from mmsp_nb.providers.stream import finished, usage
@@ -20,7 +21,9 @@ from mmsp_nb.providers.vendors import Vendor
 __all__ = ["build", "decoder", "models_request", "parse_models"]
 
 
-def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+def build(
+    vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig, past: Past | None = None
+) -> list[Request]:
     draft = Draft(vendor, model, config, {})
     form = draft.rule("embedding")
     draft.apply({"fast_mode": mapping.set_fast_mode} if form == "openai" else {})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from mmsp_nb.protocol.items import Item, UniConfig, UniMessage
 from mmsp_nb.providers import google, mapping
 from mmsp_nb.providers.base import Raw, Request
+from mmsp_nb.providers.body import Past, entries
 from mmsp_nb.providers.errors import stream_error, unknown_event
 from mmsp_nb.providers.google import PLACEHOLDER_SIGNATURE, media, signature
 from mmsp_nb.providers.images import base64_text, received_bytes
@@ -29,13 +31,16 @@ _OPAQUE_SCHEMA = frozenset({
 })  # fmt: skip
 
 
-def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+def build(
+    vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig, past: Past | None = None
+) -> list[Request]:
     draft = Draft(vendor, model, config, {})
     if google.is_speech(model):
         _speech(draft, messages)
     else:
         draft.apply(_CONFIG)
-        draft.body["contents"] = contents(draft, messages)
+        names: dict[str, str] = {}  # of calls
+        draft.body["contents"] = entries(past, messages, partial(_contents, draft), names)
     return [draft.request(google.model_path(draft, "streamGenerateContent?alt=sse"))]
 
 
@@ -156,22 +161,15 @@ def _speech(draft: Draft, messages: Sequence[UniMessage]) -> None:
 # Contents -------------------------------------------------------------------------------------------
 
 
-def contents(draft: Draft, messages: Sequence[UniMessage]) -> list[dict[str, Any]]:
-    wire: list[dict[str, Any]] = []
-    names: dict[str, str] = {}
-    for index, message in enumerate(messages):
-        parts = [draft.maker(_ITEMS, item)(draft, item, names) for item in message["content_items"]]
-        if message["role"] == "assistant":
-            parts = _place_signatures(parts)
-        if all(part.get("thought") for part in parts):
-            raise draft.nothing_to_send(index)
-        if len(parts) == 1:
-            wire.append({"role": _ROLES[message["role"]], "parts": parts})
-            continue
-        # results of functions stand in contents of their own
-        groups = groupby(parts, key=lambda part: "functionResponse" in part)
-        wire += [{"role": _ROLES[message["role"]], "parts": list(group)} for _, group in groups]
-    return wire
+def _contents(draft: Draft, index: int, message: UniMessage, names: dict[str, str]) -> list[dict[str, Any]]:
+    parts = [draft.maker(_ITEMS, item)(draft, item, names) for item in message["content_items"]]
+    if message["role"] == "assistant":
+        parts = _place_signatures(parts)
+    if all(part.get("thought") for part in parts):
+        raise draft.nothing_to_send(index)
+    # results of functions stand in contents of their own
+    groups = groupby(parts, key=lambda part: "functionResponse" in part)
+    return [{"role": _ROLES[message["role"]], "parts": list(group)} for _, group in groups]
 
 
 def _place_signatures(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:

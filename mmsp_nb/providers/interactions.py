@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mmsp_nb.protocol.items import Item, UniConfig, UniMessage
 from mmsp_nb.providers import google, mapping
 from mmsp_nb.providers.base import Raw, Request
+from mmsp_nb.providers.body import Past, entries
 from mmsp_nb.providers.errors import stream_error, unknown_event
 from mmsp_nb.providers.google import PLACEHOLDER_SIGNATURE, media, signature
 from mmsp_nb.providers.images import received_bytes
@@ -20,20 +22,16 @@ __all__ = ["build", "decoder", "models_request", "parse_models"]
 FINISH = {"completed": "stop", "requires_action": "tool_call", "incomplete": "length"}
 
 
-def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+def build(
+    vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig, past: Past | None = None
+) -> list[Request]:
     draft = Draft(vendor, model, config, {"model": model, "stream": True, "store": False})
     if google.is_speech(model):
         _speech(draft, messages)
         return [draft.request("/v1/interactions")]
     draft.apply(_CONFIG)
-    steps: list[dict[str, Any]] = []
-    names: dict[str, str] = {}
-    for index, message in enumerate(messages):
-        turn = _Turn(draft, message["role"], names)
-        for item in message["content_items"]:
-            turn.add(item)
-        steps += turn.finished(index)
-    draft.body["input"] = steps
+    names: dict[str, str] = {}  # of calls
+    draft.body["input"] = entries(past, messages, partial(_steps, draft), names)
     return [draft.request("/v1/interactions")]
 
 
@@ -101,6 +99,13 @@ def _speech(draft: Draft, messages: Sequence[UniMessage]) -> None:
 
 
 # Steps ----------------------------------------------------------------------------------------------
+
+
+def _steps(draft: Draft, index: int, message: UniMessage, names: dict[str, str]) -> list[dict[str, Any]]:
+    turn = _Turn(draft, message["role"], names)
+    for item in message["content_items"]:
+        turn.add(item)
+    return turn.finished(index)
 
 
 class _Turn:

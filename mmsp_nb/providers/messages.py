@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from mmsp_nb.protocol.items import REDACTED_THINKING, Item, UniConfig, UniMessage
 from mmsp_nb.providers import mapping
 from mmsp_nb.providers.base import Raw, Request, is_remote
+from mmsp_nb.providers.body import Past, entries
 from mmsp_nb.providers.errors import stream_error
 from mmsp_nb.providers.images import split_data_url
 from mmsp_nb.providers.mapping import Draft, fidelity, models_request, parse_models
@@ -26,16 +28,12 @@ _FAST_BETA = "fast-mode-2026-02-01"
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
-def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+def build(
+    vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig, past: Past | None = None
+) -> list[Request]:
     draft = Draft(vendor, model, config, {"model": model, "stream": True, "max_tokens": DEFAULT_MAX_TOKENS})
     draft.apply(_CONFIG)
-    wire = []
-    for index, message in enumerate(messages):
-        blocks = [block for item in message["content_items"] if (block := draft.maker(_ITEMS, item)(draft, item))]
-        if all(block["type"] in ("thinking", "redacted_thinking") for block in blocks):
-            raise draft.nothing_to_send(index)
-        wire.append({"role": message["role"], "content": blocks})
-    draft.body["messages"] = wire
+    draft.body["messages"] = entries(past, messages, partial(_entry, draft), None)
     return [_bedrock_request(draft) if vendor.auth == "aws" else draft.request("/v1/messages")]
 
 
@@ -115,6 +113,16 @@ def _bedrock_request(draft: Draft) -> Request:
     if ttl and last:
         last["content"][-1]["cache_control"] = {"type": "ephemeral", "ttl": ttl}
     return draft.request(f"/model/{quote(draft.model, safe='')}/invoke-with-response-stream", framing="aws")
+
+
+# Messages -------------------------------------------------------------------------------------------
+
+
+def _entry(draft: Draft, index: int, message: UniMessage, state: None) -> list[dict[str, Any]]:
+    blocks = [block for item in message["content_items"] if (block := draft.maker(_ITEMS, item)(draft, item))]
+    if all(block["type"] in ("thinking", "redacted_thinking") for block in blocks):
+        raise draft.nothing_to_send(index)
+    return [{"role": message["role"], "content": blocks}]
 
 
 # Items ----------------------------------------------------------------------------------------------

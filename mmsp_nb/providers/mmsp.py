@@ -9,6 +9,7 @@ from typing import Any
 from mmsp_nb.protocol.errors import IncompleteStreamError, UpstreamError
 from mmsp_nb.protocol.items import UniConfig, UniMessage
 from mmsp_nb.providers.base import Raw, Request
+from mmsp_nb.providers.body import Past, entries
 from mmsp_nb.providers.images import received_bytes
 from mmsp_nb.providers.mapping import Draft, models_request, parse_models
 from mmsp_nb.providers.vendors import Vendor
@@ -19,11 +20,12 @@ _OURS = ("extra_body", "extra_headers")
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
-def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+def build(
+    vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig, past: Past | None = None
+) -> list[Request]:
     # everything is the server's to judge, but for the two keys that are about this very request
     forwarded = {key: value for key, value in config.items() if key not in _OURS}
-    sent = [_without_origin(message) for message in messages]
-    body = {"model": model, "messages": _plain(sent), "config": _plain(forwarded)}
+    body = {"model": model, "messages": entries(past, messages, _entry, None), "config": _plain(forwarded)}
     return [Draft(vendor, model, config, body).request("/stream")]
 
 
@@ -68,11 +70,11 @@ class MmspDecoder:
         return ()
 
 
-def _without_origin(message: Any) -> Any:
-    """``origin`` is between the client and its history."""
-    if not isinstance(message, Mapping) or "origin" not in message:
-        return message
-    return {key: value for key, value in message.items() if key != "origin"}
+def _entry(index: int, message: Any, state: None) -> list[Any]:
+    """The message itself; only ``origin`` is between the client and its history."""
+    if isinstance(message, Mapping) and "origin" in message:
+        message = {key: value for key, value in message.items() if key != "origin"}
+    return [_plain(message)]
 
 
 def _plain(value: Any) -> Any:

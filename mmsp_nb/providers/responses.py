@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mmsp_nb.protocol.items import Item, UniConfig, UniMessage
 from mmsp_nb.providers import mapping
 from mmsp_nb.providers.base import Raw, Request
+from mmsp_nb.providers.body import Past, entries
 from mmsp_nb.providers.images import needs_high_detail
 from mmsp_nb.providers.mapping import Draft, fidelity, json_text, models_request, parse_models
 from mmsp_nb.providers.stream import (
@@ -30,19 +32,12 @@ FINISH = {"completed": "stop", "incomplete": "length"}
 _REPLAYED = ("encrypted_content", "signature", "format")
 
 
-def build(vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig) -> list[Request]:
+def build(
+    vendor: Vendor, model: str, messages: Sequence[UniMessage], config: UniConfig, past: Past | None = None
+) -> list[Request]:
     draft = Draft(vendor, model, config, {"model": model, "stream": True, "store": False})
     draft.apply(_CONFIG)
-    entries: list[dict[str, Any]] = []
-    for index, message in enumerate(messages):
-        turn = _Turn(draft, message["role"])
-        for item in message["content_items"]:
-            draft.maker(_ITEMS, item)(turn, item)
-        turn.flush()
-        if all(entry["type"] == "reasoning" for entry in turn.entries):
-            raise draft.nothing_to_send(index)
-        entries += turn.entries
-    draft.body["input"] = entries
+    draft.body["input"] = entries(past, messages, partial(_entries, draft), None)
     return [draft.request("/responses")]
 
 
@@ -95,6 +90,16 @@ _CONFIG: mapping.ConfigTable = {
 }
 
 # Input ----------------------------------------------------------------------------------------------
+
+
+def _entries(draft: Draft, index: int, message: UniMessage, state: None) -> list[dict[str, Any]]:
+    turn = _Turn(draft, message["role"])
+    for item in message["content_items"]:
+        draft.maker(_ITEMS, item)(turn, item)
+    turn.flush()
+    if all(entry["type"] == "reasoning" for entry in turn.entries):
+        raise draft.nothing_to_send(index)
+    return turn.entries
 
 
 class _Turn:
