@@ -16,7 +16,7 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
     from mmsp_nb.comparing import diff
     from mmsp_nb.conversation import Answer, Conversation, Turn
     from mmsp_nb.files import load
-    from mmsp_nb.gauge import BudgetExceededError
+    from mmsp_nb.money import BudgetExceededError, spending
     from mmsp_nb.notebook.inspector import chat, inspect
     from mmsp_nb.protocol.abort import AbortSignal
     from mmsp_nb.protocol.errors import (
@@ -74,7 +74,7 @@ _HOME = {
     "comparing": "diff",
     "conversation": "Answer Conversation Turn",
     "files": "load",
-    "gauge": "BudgetExceededError",
+    "money": "BudgetExceededError spending",
     "notebook.inspector": "chat inspect",
     "protocol.abort": "AbortSignal",
     "protocol.errors": """
@@ -160,6 +160,7 @@ __all__ = [
     "load",
     "load_ipython_extension",
     "normalize_legacy_messages",
+    "spending",
     "tool",
     "traces",
     "unload_ipython_extension",

@@ -22,7 +22,8 @@ __all__ = [
 
 _CLIENT_OPTIONS = ("api_key", "base_url", "client_type", "default_headers", "transport")
 _OPTIONS = (
-    "tools", "system", "config", "policy", "max_turns", "max_calls", "max_cost", "name", "client", "cassette"
+    "tools", "system", "config", "policy", "max_turns", "max_calls", "max_cost", "budget", "name", "client",
+    "cassette",
 )  # fmt: skip
 
 

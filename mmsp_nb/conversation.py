@@ -15,10 +15,9 @@ from mmsp_nb import choosing, hosts, reprs
 from mmsp_nb.agent import Agent, Execute
 from mmsp_nb.answer import Answer
 from mmsp_nb.approval import Approve, PendingCall, Wait, approved, denied
-from mmsp_nb.gauge import Gauge, check_budget, measure
 from mmsp_nb.keeping import Keeping
 from mmsp_nb.limits import checked_max_calls, checked_max_cost, checked_max_turns
-from mmsp_nb.protocol import usage as tokens
+from mmsp_nb.money import BudgetExceededError, Paying, checked_budget, spending
 from mmsp_nb.protocol.copying import copy_item, copy_messages
 from mmsp_nb.protocol.errors import (
     ConcurrentCallError,
@@ -27,9 +26,10 @@ from mmsp_nb.protocol.errors import (
     UnsupportedOperationError,
     UnsupportedParameterError,
 )
-from mmsp_nb.protocol.items import UniMessage, UsageMetadata
+from mmsp_nb.protocol.items import UniMessage
 from mmsp_nb.protocol.repairs import RepairReport, repair
 from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
+from mmsp_nb.rerunning import Rerunning
 from mmsp_nb.tools import Policy, ToolRegistry
 from mmsp_nb.tree import Tree
 from mmsp_nb.turns import Hiding, Recorder, Turn, join, merged
@@ -44,7 +44,7 @@ __all__ = ["Answer", "Conversation", "Turn"]
 _REFUSED = (ConcurrentCallError, InvalidMessageError, UnsupportedContentError, UnsupportedParameterError)
 
 
-class Conversation(Tree, Keeping):
+class Conversation(Tree, Rerunning, Paying, Keeping):
     """A conversation with a model that can use tools.
 
     ::
@@ -62,7 +62,9 @@ class Conversation(Tree, Keeping):
         policy: Which tool calls run unasked; default: all but those of tools that ask.
         max_turns: Requests that one question may make, each round of tool calls being one.
         max_calls: Tool calls that one question may make; None for any number.
-        max_cost: US dollars, by list price, after which one question makes no more calls; None for any.
+        max_cost: US dollars, by list price, that one question may cost: it is refused when its request is estimated
+            above it, and makes no more calls once it is reached; None for any.
+        budget: US dollars that all of it may cost; None for no limit. See `budget`.
         name: For people; shown in the repr.
         cassette: A recording of what is sent and answered, as a path or a `Cassette`: made the first time, replayed
             afterwards, without a key and without a network (see `Cassette` for more).
@@ -73,7 +75,6 @@ class Conversation(Tree, Keeping):
         turns: The questions so far, as `Turn` objects, failed and interrupted ones included.
         client: The client. Its history belongs to the conversation.
         why: How the model was chosen when none was given, else None.
-        budget: US dollars that it may cost; None for no limit. A question beyond it raises BudgetExceededError.
         branch, branches: The branch in use, and the turns of all; see `split`.
     """
 
@@ -89,6 +90,7 @@ class Conversation(Tree, Keeping):
         max_turns: int = 10,
         max_calls: int | None = None,
         max_cost: float | Decimal | None = None,
+        budget: float | Decimal | str | None = None,
         name: str | None = None,
         cassette: str | os.PathLike[str] | Cassette | None = None,
         **client_options: Any,
@@ -118,7 +120,8 @@ class Conversation(Tree, Keeping):
         if (origin := choosing.origin(self.client)) is not None:
             for message in self._before:
                 message.setdefault("origin", origin)
-        self.budget: Decimal | float | str | None = None
+        self._open_account()
+        self.budget = checked_budget(budget)
         self._question: Question | None = None
         self._plant()
 
@@ -234,34 +237,16 @@ class Conversation(Tree, Keeping):
         """The model that answers the next question."""
         return str(getattr(self.client, "model", None) or type(self.client).__name__)
 
+    @model.setter
+    def model(self, model: str) -> None:
+        raise AttributeError(
+            f"a conversation changes its model by chat.switch({str(model)!r}), which mends its history"
+        )
+
     @property
     def messages(self) -> list[UniMessage]:
         """A copy of the history that the next question builds on: what was answered, as it was said."""
         return copy_messages(join(self._sent(), self._before))
-
-    @property
-    def usage(self) -> UsageMetadata | None:
-        """Tokens of all turns together; None when none was reported."""
-        total: UsageMetadata | None = None
-        for turn in self.turns:
-            total = total if turn.usage is None else tokens.add(total, turn.usage)
-        return total
-
-    @property
-    def cost(self) -> Decimal | None:
-        """List price in US dollars of the turns whose price is known; None when that is none of them."""
-        costs = [turn.cost for turn in self.turns]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known, Decimal(0)) if known else None
-
-    def estimate(self, prompt: Prompt = None, *, images: Iterable[Any] = ()) -> Gauge:
-        """How large the next request is, with ``prompt`` if given, and what part of the context window it takes."""
-        sent = self._sent()
-        messages = join(sent, self._before)
-        if prompt is not None:
-            messages.append(user_message(prompt, images))
-        changed = any(turn.stale or turn.summary for turn in sent) or (bool(sent) and sent[-1] is not self.turns[-1])
-        return measure(messages, self.config, self.client, counted=not changed)
 
     @property
     def tools(self) -> ToolRegistry:
@@ -359,7 +344,7 @@ class Conversation(Tree, Keeping):
                 tools,
                 max_turns=self.max_turns,
                 max_calls=self.max_calls,
-                max_cost=self.max_cost,
+                max_cost=self._may_spend(),
                 cost=choosing.cost_of(self.client),
                 execute=execute,
                 policy=question.policy or self.policy,
@@ -370,6 +355,7 @@ class Conversation(Tree, Keeping):
             if goal is not None:
                 agent.config, agent.tools = goal.plan(self.client, config, tools)
             recorder, message = self._begin(question, tools, config)
+            agent.name, agent.conversation = self.name, self.turns[0].id
             run = agent.run(message, signal=question.signal, held=question.held, verdicts=question.verdicts)
             self._tell(recorder.turn, None)
             async with aclosing(run) as events:
@@ -402,8 +388,6 @@ class Conversation(Tree, Keeping):
         self, question: Question, tools: ToolRegistry, config: Mapping[str, Any]
     ) -> tuple[Recorder, UniMessage | None]:
         """Make the turn; returns the message to send, which also carries what was left unsent before."""
-        if self.budget is not None:
-            check_budget(self.budget, (turn.cost for turn in self.turns))
         self._follow()
         last = self.turns[-1] if self.turns else None
         turn = Turn(
@@ -420,6 +404,7 @@ class Conversation(Tree, Keeping):
             asked={"tools": question.tools, "policy": question.policy},
         )
         if question.prompt is None and last is not None and last.held:
+            self._afford(None, config, tools)
             question.held, turn.resumes = copy_item(last.held), True
             if self._ends_unsent():  # there the calls are answered with "not run yet"
                 self.client.set_history(self.client.get_history()[:-1])
@@ -433,16 +418,23 @@ class Conversation(Tree, Keeping):
             if last.origin is not None:
                 own.setdefault("origin", last.origin)
             turn.resumes = bool(last.history) and last.history[-1]["role"] == "user"
+            self._afford(None if turn.resumes else own, config, tools)
         else:
             raise InvalidMessageError("there is nothing to go on with: give a prompt")
         turn.messages.append(own)
+        question.recorder = Recorder(turn)
+        if question.prompt is not None:
+            try:
+                self._afford(own, config, tools)
+            except BudgetExceededError:
+                self.turns.append(turn)  # so that its prompt can be sent when there is money again
+                raise
         message: UniMessage = copy_item(own)
         if self._ends_unsent():
             history = self.client.get_history()
             unsent = history.pop()
             self.client.set_history(history)
             message = unsent if turn.resumes else merged(unsent, message)
-        question.recorder = Recorder(turn)
         self.turns.append(turn)
         return question.recorder, message
 
@@ -456,6 +448,8 @@ class Conversation(Tree, Keeping):
         recorder.stop(error, None if question.agent is None else question.agent.pending)
         if isinstance(error, _REFUSED) and turn.state == "failed":
             self.turns.remove(turn)  # wrong in form: nothing was sent, and nothing is kept
+        self._pay([turn])
+        spending.add(turn.cost)
         if turn.state != "done" or (turn.history and turn.history[-1]["role"] == "user"):
             self._load_history()
         if self.turns and len(self.turns) == len(self._given) + 1:

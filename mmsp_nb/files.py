@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,8 +93,10 @@ def records(conversation: Conversation, *, times: bool = False) -> Iterator[dict
         "tools": conversation.tools.names(),
         "branch": conversation.branch,
     }
-    if conversation.budget is not None:
-        head["budget"] = str(conversation.budget)
+    head |= {name: getattr(conversation, name) for name in ("max_calls", "max_cost", "budget")}
+    if besides := conversation._besides():
+        head["spent_besides"] = besides
+    head = {key: str(value) if isinstance(value, Decimal) else value for key, value in head.items()}
     yield {key: value for key, value in head.items() if value is not None}
     count = 1
     for message in conversation._before:

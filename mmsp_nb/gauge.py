@@ -1,30 +1,24 @@
-"""How full the context window is before anything is sent, and what a conversation may cost.
+"""How full the context window is before anything is sent.
 
 Token counts come from the last answer, which says what its request took; only what is newer is estimated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from mmsp_nb.protocol import usage as tokens
-from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.protocol.items import UniMessage
 
-__all__ = ["BudgetExceededError", "Gauge", "check_budget", "estimate", "measure", "window"]
+__all__ = ["Gauge", "estimate", "measure", "window"]
 
 IMAGE = 1_000
 """Tokens that a picture is taken to be."""
 
 AUDIO = 32
 """Tokens for a second of sound, at 48,000 bytes a second."""
-
-
-class BudgetExceededError(MMSPError):
-    """The conversation has spent its budget; nothing was sent. Raise ``budget`` or set it to None."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +95,6 @@ def estimate(value: Any) -> int:
         image = value["mime_type"].startswith("image/")
         return IMAGE if image else AUDIO * len(value["data"]) // 48_000
     return 0
-
-
-def check_budget(budget: Decimal | float | str | None, costs: Iterable[Decimal | None]) -> None:
-    """Raise BudgetExceededError when ``costs``, in US dollars, reach ``budget``. Unknown prices count as nothing."""
-    if budget is None:
-        return
-    spent = sum((cost for cost in costs if cost is not None), Decimal(0))
-    if spent >= Decimal(str(budget)):
-        raise BudgetExceededError(
-            f"this conversation has cost ${spent:.4f} of its budget of ${Decimal(str(budget)):.4f}; "
-            "nothing was sent: set its budget higher, or to None"
-        )
 
 
 def _text(text: str) -> int:

@@ -11,6 +11,7 @@ from mmsp_nb import files, tracing
 from mmsp_nb.approval import PendingCall
 from mmsp_nb.choosing import make_client
 from mmsp_nb.conversation import Conversation
+from mmsp_nb.money import BESIDES, checked_budget
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_message, copy_messages
 from mmsp_nb.protocol.errors import MMSPError
@@ -118,10 +119,14 @@ def _made(head: Mapping[str, Any], tools: Any, client: Any, options: dict[str, A
         tools=tools,
         config=head.get("config"),
         max_turns=head.get("max_turns", 10),
+        max_calls=head.get("max_calls"),
+        max_cost=checked_budget(head.get("max_cost"), "max_cost"),
+        budget=head.get("budget"),
         name=head.get("name"),
     )
     conversation._transport = options.get("transport")
-    conversation.budget = head.get("budget")
+    if besides := checked_budget(head.get("spent_besides"), "spent_besides"):
+        conversation._costs[BESIDES] = besides
     return conversation
 
 

@@ -9,7 +9,7 @@ import pytest
 from agent_scripted import ScriptedClient, call, text, thinking
 
 from mmsp_nb import Conversation
-from mmsp_nb.gauge import BudgetExceededError
+from mmsp_nb.money import BudgetExceededError
 from mmsp_nb.protocol.errors import UnsupportedOperationError
 
 
@@ -282,7 +282,9 @@ def test_a_spent_budget_stops_the_next_question():
     chat.budget = 15
     with pytest.raises(BudgetExceededError, match=r"\$15\.0000"):
         chat.ask("again")
-    assert len(chat.turns) == 1
+    assert [turn.state for turn in chat.turns] == ["done", "failed"]
+    assert len(chat.client.requests) == 1
     chat.budget = None
     chat.client.responses.append([text("two")])
-    assert chat.ask("again").text == "two"
+    assert chat.ask().text == "two"
+    assert chat.turns[-1].prompt == "again"
