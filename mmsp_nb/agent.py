@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from decimal import Decimal
 from typing import Any, Protocol
 
+from mmsp_nb import telemetry
 from mmsp_nb.approval import Approve, Clearance, PendingCall, Wait, clear
 from mmsp_nb.limits import Cost, Limits, Spent
 from mmsp_nb.protocol.errors import AbortError, IncompleteStreamError
@@ -69,6 +70,7 @@ class Agent:
         approve: Asks a person about the calls that need it, ``await approve(pending calls) -> verdicts``; "wait" ends
             the run there; None when nobody can be asked.
         goal: What the answer has to be.
+        name, conversation: What OpenTelemetry's spans say of it: a name, and the id of the conversation it belongs to.
 
     Attributes:
         pending: The message that was to be sent next, or was sent and not recorded: after an exception
@@ -90,6 +92,8 @@ class Agent:
         policy: Policy | None = None,
         approve: Approve | Wait | None = None,
         goal: Goal | None = None,
+        name: str | None = None,
+        conversation: str | None = None,
     ) -> None:
         if not hasattr(client, "streaming_response_stateful"):
             raise TypeError(f"client must be a client of the protocol, such as AutoLLMClient(...), not {client!r:.80}")
@@ -101,6 +105,8 @@ class Agent:
         self.policy = policy or Policy()
         self.approve = approve
         self.goal = goal
+        self.name = name
+        self.conversation = conversation
         self.pending: UniMessage | None = None
 
     @property
@@ -148,69 +154,75 @@ class Agent:
             if message is None:
                 raise ValueError("run() needs a message, or the calls that were held")
             sent = user_message(message)
-        while True:
-            if calls:
-                reason, waiting = "", list[PendingCall]()
-                if not going_on:
-                    reason = self.limits.reached(spent, calls)
-                if not reason:
-                    cleared = await self._clear(calls, signal, verdicts if going_on else None)
-                    reason, waiting = ("approval" if cleared.open else ""), cleared.open
-                if reason:
-                    self.pending = sent = _answered([held_call(call) for call in calls])
-                    yield _end(reason, text, turn, pending=sent, held=calls, waiting=waiting)
+        with telemetry.agent(self.client, name=self.name, conversation=self.conversation) as watch:
+            while True:
+                if calls:
+                    reason, waiting = "", list[PendingCall]()
+                    if not going_on:
+                        reason = self.limits.reached(spent, calls)
+                    if not reason:
+                        cleared = await self._clear(calls, signal, verdicts if going_on else None)
+                        reason, waiting = ("approval" if cleared.open else ""), cleared.open
+                    if reason:
+                        self.pending = sent = _answered([held_call(call) for call in calls])
+                        yield _end(watch, reason, text, turn, pending=sent, held=calls, waiting=waiting)
+                        return
+                    outcomes: dict[int, ToolOutcome] = {}
+                    try:
+                        async with contextlib.aclosing(
+                            self._run_tools(cleared.prepared, outcomes, signal, watch)
+                        ) as reports:
+                            async for report in reports:
+                                yield report
+                    finally:
+                        sent = self.pending = _results(calls, outcomes, failures)
+                    if not going_on:
+                        spent.calls += len(calls)
+                    calls, going_on = [], False
+                    if self.goal is not None and self.goal.reached:
+                        self.pending = None
+                        yield _end(watch, "answer", text, turn, closing=sent)
+                        return
+                    if turn >= self.limits.turns:
+                        yield _end(watch, "max_turns", text, turn, pending=sent)
+                        return
+                turn += 1
+                self.pending = sent
+                yield {"type": "turn_start", "turn": turn, "message": sent}
+                response = _Response()
+                events = request(self.client, sent, self._turn_config(merged, forced), signal, watch)
+                async with contextlib.aclosing(events):
+                    async for event in events:
+                        response.add(event)
+                        yield {"type": "event", "event": event}
+                        if self.goal is not None and (partial := self.goal.feed(event)) is not None:
+                            yield {"type": "partial", "value": partial}
+                if response.stop is None:
+                    name = type(self.client).__name__
+                    raise IncompleteStreamError(
+                        "the stream ended without a stop event",
+                        client=name,
+                        missing=("usage_metadata", "finish_reason"),
+                    )
+                self.pending = None
+                text, calls, forced = response.text, response.calls, False
+                spent.add(response.stop.get("usage_metadata"))
+                finish_reason = response.stop.get("finish_reason")
+                watch.add(response.stop.get("usage_metadata"), finish_reason)
+                yield {
+                    "type": "turn_end",
+                    "turn": turn,
+                    "usage_metadata": response.stop.get("usage_metadata"),
+                    "finish_reason": finish_reason,
+                    "calls": calls,
+                }
+                if calls:
+                    continue
+                wrong = None if self.goal is None else self.goal.correction(text, finish_reason)
+                if wrong is None or turn >= self.limits.turns:
+                    yield _end(watch, "answer", text, turn)
                     return
-                outcomes: dict[int, ToolOutcome] = {}
-                try:
-                    async with contextlib.aclosing(self._run_tools(cleared.prepared, outcomes, signal)) as reports:
-                        async for report in reports:
-                            yield report
-                finally:
-                    sent = self.pending = _results(calls, outcomes, failures)
-                if not going_on:
-                    spent.calls += len(calls)
-                calls, going_on = [], False
-                if self.goal is not None and self.goal.reached:
-                    self.pending = None
-                    yield _end("answer", text, turn, closing=sent)
-                    return
-                if turn >= self.limits.turns:
-                    yield _end("max_turns", text, turn, pending=sent)
-                    return
-            turn += 1
-            self.pending = sent
-            yield {"type": "turn_start", "turn": turn, "message": sent}
-            response = _Response()
-            events = request(self.client, sent, self._turn_config(merged, forced), signal)
-            async with contextlib.aclosing(events):
-                async for event in events:
-                    response.add(event)
-                    yield {"type": "event", "event": event}
-                    if self.goal is not None and (partial := self.goal.feed(event)) is not None:
-                        yield {"type": "partial", "value": partial}
-            if response.stop is None:
-                name = type(self.client).__name__
-                raise IncompleteStreamError(
-                    "the stream ended without a stop event", client=name, missing=("usage_metadata", "finish_reason")
-                )
-            self.pending = None
-            text, calls, forced = response.text, response.calls, False
-            spent.add(response.stop.get("usage_metadata"))
-            finish_reason = response.stop.get("finish_reason")
-            yield {
-                "type": "turn_end",
-                "turn": turn,
-                "usage_metadata": response.stop.get("usage_metadata"),
-                "finish_reason": finish_reason,
-                "calls": calls,
-            }
-            if calls:
-                continue
-            wrong = None if self.goal is None else self.goal.correction(text, finish_reason)
-            if wrong is None or turn >= self.limits.turns:
-                yield _end("answer", text, turn)
-                return
-            sent, forced = user_message(wrong), True
+                sent, forced = user_message(wrong), True
 
     async def _clear(self, calls: list[Item], signal: Any, verdicts: Mapping[int, Verdict] | None) -> Clearance:
         self.pending = _answered([interrupted(call) for call in calls])  # should it end here
@@ -241,7 +253,7 @@ class Agent:
         return {**config, "tools": schemas, "system_prompt": f"{system}\n\n{DATA}" if system else DATA}
 
     async def _run_tools(
-        self, prepared: list[PreparedCall], outcomes: dict[int, ToolOutcome], signal: Any
+        self, prepared: list[PreparedCall], outcomes: dict[int, ToolOutcome], signal: Any, watch: telemetry.Watch
     ) -> AsyncGenerator[Event, None]:
         """Run the calls, yield what is reported, and collect the outcomes by the index of their call."""
         loop, here = asyncio.get_running_loop(), threading.get_ident()
@@ -263,7 +275,8 @@ class Agent:
 
         if signal is not None:
             signal.throw_if_aborted()
-        work = asyncio.ensure_future(self.execute(prepared, report))
+        with watch.active():  # the task keeps it
+            work = asyncio.ensure_future(self.execute(prepared, report))
         stop = asyncio.ensure_future(signal.wait()) if signal is not None else loop.create_future()
         for future in (work, stop):
             future.add_done_callback(lambda _: wake.set())
@@ -291,7 +304,8 @@ class Agent:
                     note(event["outcome"])
 
 
-def _end(reason: str, text: str, turns: int, **more: Any) -> Event:
+def _end(watch: telemetry.Watch, reason: str, text: str, turns: int, **more: Any) -> Event:
+    watch.done(end_reason=reason)
     event: Event = {"type": "end", "reason": reason, "text": text, "turns": turns}
     return {**event, "pending": None, **more}
 

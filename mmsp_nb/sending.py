@@ -10,15 +10,21 @@ from typing import Any
 
 from mmsp_nb.protocol.errors import AbortError, UnsupportedContentError
 from mmsp_nb.protocol.items import UniMessage
+from mmsp_nb.telemetry import NOTHING, Watch
 
 __all__ = ["request"]
 
 
-async def request(client: Any, message: UniMessage, config: dict[str, Any], signal: Any) -> AsyncGenerator[Any, None]:
-    """One request's events. Pictures of tools that this model cannot read are left out, and it is told so."""
+async def request(
+    client: Any, message: UniMessage, config: dict[str, Any], signal: Any, watch: Watch = NOTHING
+) -> AsyncGenerator[Any, None]:
+    """One request's events, as a part of ``watch``.
+
+    Pictures of tools that this model cannot read are left out, and it is told so.
+    """
     begun = False
     try:
-        async with contextlib.aclosing(_stream(client, message, config, signal)) as events:
+        async with contextlib.aclosing(_stream(client, message, config, signal, watch)) as events:
             async for event in events:
                 begun = True
                 yield event
@@ -26,12 +32,14 @@ async def request(client: Any, message: UniMessage, config: dict[str, Any], sign
     except UnsupportedContentError:
         if begun or not _drop_images(message):
             raise
-    async with contextlib.aclosing(_stream(client, message, config, signal)) as events:
+    async with contextlib.aclosing(_stream(client, message, config, signal, watch)) as events:
         async for event in events:
             yield event
 
 
-async def _stream(client: Any, message: UniMessage, config: dict[str, Any], signal: Any) -> AsyncGenerator[Any, None]:
+async def _stream(
+    client: Any, message: UniMessage, config: dict[str, Any], signal: Any, watch: Watch
+) -> AsyncGenerator[Any, None]:
     call = client.streaming_response_stateful
     if signal is None:
         events = call(message=message, config=config)
@@ -40,7 +48,14 @@ async def _stream(client: Any, message: UniMessage, config: dict[str, Any], sign
     else:
         events = _abortable(call(message=message, config=config), signal)
     try:
-        async for event in events:
+        steps = aiter(events)
+        try:
+            with watch.active():  # a client begins with its first step, and nothing is handed out meanwhile
+                first = await anext(steps)
+        except StopAsyncIteration:
+            return
+        yield first
+        async for event in steps:
             yield event
     finally:
         if hasattr(events, "aclose"):
