@@ -27,6 +27,7 @@ from mmsp_nb.protocol.errors import (
     TransportError,
     preview,
 )
+from mmsp_nb.transport.listeners import nothing_listens
 from mmsp_nb.transport.redaction import url_secrets
 from mmsp_nb.transport.wire import Timeouts, WireRequest, is_loopback, public_url
 
@@ -144,6 +145,8 @@ class Subject:
             return ConnectionFailedError(
                 f"{self.host} closed the connection without an answer{after}: {reason}", **place
             )
+        if self.loopback and isinstance(_root(error), ConnectionRefusedError):
+            return ConnectionFailedError(f"no connection to {self.host}: {nothing_listens(self.url)}", **place)
         return ConnectionFailedError(f"no connection to {self.host}{after}: {reason}{self._hint(error)}", **place)
 
     def _hint(self, error: Exception) -> str:
@@ -229,9 +232,12 @@ def is_disconnect(error: BaseException) -> bool:
     return isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError | ConnectionResetError)
 
 
-def is_permanent(error: BaseException) -> bool:
-    """Whether trying again cannot help."""
-    return isinstance(error, httpx.UnsupportedProtocol) or isinstance(_root(error), ssl.SSLCertVerificationError)
+def is_permanent(error: BaseException, *, loopback: bool = False) -> bool:
+    """Whether trying again cannot help. On this machine (``loopback``) a server is there, or somebody has to start it."""
+    root = _root(error)
+    if loopback and isinstance(root, ConnectionRefusedError):
+        return not isinstance(error, httpx.ProxyError)
+    return isinstance(error, httpx.UnsupportedProtocol) or isinstance(root, ssl.SSLCertVerificationError)
 
 
 def _proxy_variable(url: str) -> str | None:

@@ -124,7 +124,7 @@ class Transport:
                     spare = 0
                     log.info("%s; trying again at once", error)
                     continue
-                again = isinstance(error, ConnectionFailedError) and not is_permanent(caught)
+                again = isinstance(error, ConnectionFailedError) and not is_permanent(caught, loopback=subject.loopback)
             except httpx.InvalidURL as caught:
                 raise ConnectionFailedError(
                     f"the address is no URL: {caught}. Correct base_url", client=subject.client

@@ -1,10 +1,12 @@
 import json
 
+import httpx
 import pytest
 from exchange import post, read
 
 from mmsp_nb.protocol.errors import ConnectionCutError, ConnectionFailedError, HTTPStatusError, IncompleteStreamError
 from mmsp_nb.testing import Frame, Reply
+from mmsp_nb.transport.listeners import nothing_listens
 from mmsp_nb.transport.retry import RetryPolicy, retry_after
 
 OK = Reply.stream([Frame({"n": 1}), Frame("[DONE]")])
@@ -156,11 +158,29 @@ async def test_a_stream_cut_after_its_first_byte_is_not(provider, transport, wai
     assert waits == []
 
 
-async def test_a_refused_connection_is_retried_and_asks_whether_the_server_runs(provider, transport, waits):
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_where_nothing_listens_on_this_machine_nobody_waits(provider, transport, waits, host):
     provider.close()
-    with pytest.raises(ConnectionFailedError, match=r"3 tries.*Is the server running\?"):
-        await read(transport, post(provider.url()))
+    with pytest.raises(ConnectionFailedError, match=r"nothing listens there: start the server, or correct base_url$"):
+        await read(transport, post(provider.url().replace("127.0.0.1", host)))
+    assert waits == []
+
+
+async def test_a_refused_connection_elsewhere_is_retried(make_transport, waits):
+    def handler(request):
+        raise httpx.ConnectError("refused") from ConnectionRefusedError(111, "refused")
+
+    with pytest.raises(ConnectionFailedError, match=r"\(3 tries\).*whether the server is up"):
+        await read(make_transport(handler=handler), post("https://api.example.com/v1"))
     assert waits == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("port", "command"), [(8000, "vllm serve MODEL"), (11434, "ollama serve"), (1234, "lms server start")]
+)
+def test_what_is_usual_on_a_port_is_named(port, command):
+    said = nothing_listens(f"http://127.0.0.1:{port}/v1")
+    assert said == f"nothing listens there: start it with `{command}`, or correct base_url"
 
 
 async def test_an_error_body_that_never_ends_is_bounded(provider, make_transport):
