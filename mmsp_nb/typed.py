@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import types
@@ -75,7 +76,7 @@ class TypedAnswer:
             definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
             schema = {"type": "object", "properties": {_VALUE: schema}, "required": [_VALUE], **definitions}
         self._schema = schema
-        self._left = retries
+        self._retries = self._left = retries
         self._tool: Tool | None = None
         self._text = ""
         self._looked = 0
@@ -86,8 +87,27 @@ class TypedAnswer:
         self.faults: list[str] = []
 
     def again(self) -> TypedAnswer:
-        """The same wish for another try."""
-        return TypedAnswer(self.type)
+        """The same wish for another try, or for another question; what was made of the type is shared."""
+        other = copy.copy(self)
+        other._left, other._tool, other._text, other._looked, other._listening = self._retries, None, "", 0, False
+        other.value, other.reached, other.partial, other.faults = None, False, None, []
+        return other
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What a model is told of the type, as JSON Schema."""
+        return self._schema
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The answer that was reached, as JSON that `restore` takes."""
+        return {_VALUE: self.partial}
+
+    def restore(self, data: Mapping[str, Any]) -> Any:
+        """Take `data` of an earlier answer to the same wish as this one. ValueError when it is no longer of the type."""
+        kept = data[_VALUE]
+        self._checked({_VALUE: kept} if self._wrapped else kept)
+        return self.value
 
     # asking
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import inspect
 import traceback
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 
 from .options import OptionError
 
-__all__ = ["Expression", "expand", "expressions"]
+__all__ = ["Expression", "Template", "expand", "expressions"]
 
 CANDIDATES = 200
 """So many ``}}`` are tried as the end of one expression."""
@@ -72,6 +73,42 @@ def _complete(text: str, start: int, line: int) -> Expression:
     )
 
 
+class Template:
+    """A prompt that is read once and filled any number of times, each time with other variables.
+
+    Attributes:
+        names: The names that its expressions use.
+
+    Raises:
+        OptionError: an expression is never closed, or is no Python expression.
+    """
+
+    def __init__(self, text: str, first_line: int = 1) -> None:
+        self._expressions = expressions(text, first_line)
+        self._codes = [_compiled(expression) for expression in self._expressions]
+        self._literals: list[str] = []
+        position = 0
+        for expression in self._expressions:
+            self._literals.append(_literal(text[position : expression.start]))
+            position = expression.end
+        self._last = _literal(text[position:])
+        self.names = {name for code in self._codes if code is not None for name in code.co_names}
+
+    def fill(self, namespace: Mapping[str, Any]) -> str | list[Any]:
+        """The prompt with the values of its expressions; a list of texts and pictures when there are pictures.
+
+        Raises OptionError for an expression that fails. All are evaluated before anything is inserted.
+        """
+        pairs = zip(self._expressions, self._codes, strict=True)
+        values = [_evaluate(expression, code, namespace) for expression, code in pairs]
+        parts: list[Any] = []
+        for literal, value in zip(self._literals, values, strict=True):
+            parts.append(literal)
+            parts += _inserted(value)
+        parts.append(self._last)
+        return "".join(parts) if all(isinstance(part, str) for part in parts) else _joined(parts)
+
+
 def expand(text: str, namespace: Mapping[str, Any], first_line: int = 1) -> str | list[Any]:
     """``text`` with its expressions replaced by their values; a list of texts and pictures when there are pictures.
 
@@ -83,18 +120,7 @@ def expand(text: str, namespace: Mapping[str, Any], first_line: int = 1) -> str 
     Raises:
         OptionError: an expression is malformed or fails. Nothing has been inserted then.
     """
-    found = expressions(text, first_line)
-    values = [_evaluate(expression, namespace) for expression in found]
-    parts: list[Any] = []
-    position = 0
-    for expression, value in zip(found, values, strict=True):
-        parts.append(_literal(text[position : expression.start]))
-        parts += _inserted(value)
-        position = expression.end
-    parts.append(_literal(text[position:]))
-    if all(isinstance(part, str) for part in parts):
-        return "".join(parts)
-    return _joined(parts)
+    return Template(text, first_line).fill(namespace)
 
 
 def _literal(text: str) -> str:
@@ -111,9 +137,17 @@ def _joined(parts: list[Any]) -> list[Any]:
     return joined
 
 
-def _evaluate(expression: Expression, namespace: Mapping[str, Any]) -> Any:
+def _compiled(expression: Expression) -> types.CodeType | None:
+    """The expression's code; None for what parses and does not compile, which says so when it is evaluated."""
     try:
-        code = compile(f"({expression.source}\n)", "<{{expression}}>", "eval")
+        return compile(f"({expression.source}\n)", "<{{expression}}>", "eval")
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _evaluate(expression: Expression, code: types.CodeType | None, namespace: Mapping[str, Any]) -> Any:
+    try:
+        code = code or compile(f"({expression.source}\n)", "<{{expression}}>", "eval")
         # the user's own namespace, so that comprehensions and lambdas see it
         return eval(code, namespace if isinstance(namespace, dict) else dict(namespace))
     except Exception as error:
