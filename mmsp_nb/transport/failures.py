@@ -233,7 +233,7 @@ def is_disconnect(error: BaseException) -> bool:
 
 
 def is_permanent(error: BaseException, *, loopback: bool = False) -> bool:
-    """Whether trying again cannot help. On this machine (``loopback``) a server is there, or somebody has to start it."""
+    """Whether trying again cannot help. On this machine (``loopback``) a server runs, or somebody has to start it."""
     root = _root(error)
     if loopback and isinstance(root, ConnectionRefusedError):
         return not isinstance(error, httpx.ProxyError)
