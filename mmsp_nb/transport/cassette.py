@@ -88,6 +88,7 @@ class Cassette:
         self._places: dict[str, list[int]] = defaultdict(list)
         for number, exchange in enumerate(self._tape.exchanges):
             self._places[identity(exchange.request)].append(number)
+        self._answering = len(self._tape.exchanges)  # so many of them answer; later ones were recorded meanwhile
         self.replays = mode == "none" or (mode in ("once", "new") and exists)
         """Whether requests are answered from the file. Then no client needs a key."""
         self.records = mode in ("new", "all") or (mode == "once" and not exists)
@@ -97,7 +98,7 @@ class Cassette:
         return f"Cassette({str(self.path)!r}, {self.mode!r})"
 
     def __len__(self) -> int:
-        return len(self._tape.exchanges) + self.recorded
+        return len(self._tape.exchanges)
 
     def __bool__(self) -> bool:
         return True
@@ -116,6 +117,11 @@ class Cassette:
         """Note the model that was chosen, to be written at the head of the file. The first one counts."""
         if self.records and self._tape.model is None:
             self._tape.model, self._tape.client_type = model, client_type
+
+    def again(self) -> None:
+        """Somebody else begins to use the recording that is being made: what is in it by now answers from now on."""
+        if self.mode != "all":
+            self._answering = len(self._tape.exchanges)
 
     @contextmanager
     def everywhere(self) -> Iterator[Cassette]:
@@ -142,7 +148,7 @@ class Cassette:
             return
         redactor = Redactor(request)
         entry = described(request, redactor)
-        exchange = self._find(entry) if self.replays else None
+        exchange = self._find(entry) if self._answering else None
         if exchange is not None:
             yield exchange.status, exchange.headers, self._play(exchange)
         elif self.records:
@@ -158,7 +164,7 @@ class Cassette:
 
     def _find(self, entry: dict[str, Any]) -> Exchange | None:
         with self._lock:
-            places = self._places.get(identity(entry), [])
+            places = [number for number in self._places.get(identity(entry), ()) if number < self._answering]
             if not places:
                 return None
             same_url = [n for n in places if self._tape.exchanges[n].request["url"] == entry["url"]]
@@ -190,6 +196,10 @@ class Cassette:
                 return
             self._begun = True
             self.recorded += 1
+            number = len(self._tape.exchanges)
+            self._tape.exchanges.append(exchange)
+            self._places[identity(exchange.request)].append(number)
+            self._used[number] = 1
 
     def _miss(self, entry: dict[str, Any]) -> CassetteMissError:
         """The error for a request without an answer: it names the nearest one that was recorded, and the difference."""
@@ -282,7 +292,7 @@ def current() -> Cassette | None:
         return _installed
     path = os.environ.get("MMSP_CASSETTE", "").strip()
     try:
-        return open_cassette(path) if path else None
+        return _shared(path) if path else None
     except (OSError, ValueError) as error:
         raise TransportError(f"MMSP_CASSETTE: {error}") from None
 
@@ -290,14 +300,26 @@ def current() -> Cassette | None:
 def open_cassette(path: str | Path | Cassette, mode: str | None = None) -> Cassette:
     """The cassette at ``path``: always the same object, so that several conversations share a file.
 
-    A file that something else has changed is read anew.
+    While it is still being recorded, what is in it already answers who opens it next, as in a later run. A file that
+    something else has changed or taken away is begun or read anew.
     """
     if isinstance(path, Cassette):
         return path
+    cassette = _shared(path, mode)
+    cassette.again()
+    return cassette
+
+
+def _shared(path: str | Path, mode: str | None = None) -> Cassette:
     mode = mode or os.environ.get("MMSP_CASSETTE_MODE", "").strip().lower() or "once"
     place = (str(Path(path).absolute()), mode)
     found, state = _opened.get(place, (None, None))
-    if found is None or not (found.records or state == _state(found.path)):
+    if found is not None and found.records:
+        if found.recorded and not found.path.exists():
+            found = None
+    elif found is not None and state != _state(found.path):
+        found = None
+    if found is None:
         found = Cassette(path, mode)
         _opened[place] = found, _state(found.path)
     return found

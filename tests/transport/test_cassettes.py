@@ -5,8 +5,9 @@ import time
 import pytest
 from exchange import read
 
+from mmsp_nb import AutoLLMClient, Conversation
 from mmsp_nb.protocol.errors import CassetteMissError, ConnectionCutError, HTTPStatusError
-from mmsp_nb.testing import Frame, Gate, Reply
+from mmsp_nb.testing import Frame, Gate, Reply, streams
 from mmsp_nb.transport.cassette import Cassette, record, replay
 from mmsp_nb.transport.http import Transport
 from mmsp_nb.transport.tape import Exchange, write_exchange
@@ -331,3 +332,58 @@ async def test_half_a_character_is_recorded_too(provider, file):
     provider.add(Reply([b"data: 1\n\n"]))
     await read(Transport(handler=record(file)), ask(provider, body))
     assert [data for _, data in await read(Transport(handler=replay(file)), ask(provider, body))] == [b"1"]
+
+
+# one file, used several times in one process
+
+
+def ask_with(file, provider, prompt, **options):
+    chat = Conversation(
+        "m", client_type="openai-chat", api_key="k", base_url=provider.url("/v1"), cassette=file, **options
+    )
+    return chat.ask(prompt).text
+
+
+def test_what_was_recorded_answers_whoever_opens_the_file_next(provider, file):
+    provider.add(streams.reply("text", "chat"), streams.reply("thinking", "chat"), streams.reply("text", "chat"))
+    first = ask_with(file, provider, "one")
+    recorded = file.read_bytes()
+    assert ask_with(file, provider, "one") == first
+    assert (len(provider.requests), file.read_bytes()) == (1, recorded)
+    other = ask_with(file, provider, "two")
+    assert file.read_bytes().startswith(recorded) and other != first, "the first run may still ask for more"
+    assert [ask_with(file, provider, prompt) for prompt in ("two", "one")] == [other, first]
+    assert len(provider.requests) == 2
+    assert len(Cassette(file, "none")) == 2
+
+
+def test_one_conversation_that_asks_the_same_again_is_recorded_as_it_was(provider, file):
+    provider.add(streams.reply("text", "chat"), streams.reply("thinking", "chat"))
+    cassette = Cassette(file, "once")
+    clients = [AutoLLMClient("m", "k", provider.url("/v1"), "openai-chat", transport=Transport(handler=cassette))] * 2
+    answers = [Conversation(client=client.sibling()).ask("same").text for client in clients]
+    assert answers[0] != answers[1] and len(provider.requests) == 2
+    assert [ask_with(file, provider, "same") for _ in range(3)] == [*answers, answers[0]]
+
+
+def test_a_process_that_records_by_a_variable_records_all_of_it(provider, file, monkeypatch):
+    monkeypatch.setenv("MMSP_CASSETTE", str(file))
+    provider.add(streams.reply("text", "chat"), streams.reply("thinking", "chat"))
+    chats = [Conversation("m", client_type="openai-chat", api_key="k", base_url=provider.url("/v1")) for _ in "ab"]
+    assert chats[0].ask("same").text != chats[1].ask("same").text
+    assert len(provider.requests) == 2
+
+
+def test_a_recording_that_was_deleted_is_made_anew(provider, file):
+    provider.add(streams.reply("text", "chat"), streams.reply("thinking", "chat"))
+    first = ask_with(file, provider, "one")
+    file.unlink()
+    assert ask_with(file, provider, "one") != first
+    assert len(Cassette(file, "none")) == 1 and len(provider.requests) == 2
+
+
+def test_all_replaces_and_never_answers(provider, file, monkeypatch):
+    monkeypatch.setenv("MMSP_CASSETTE_MODE", "all")
+    provider.add(*[streams.reply("text", "chat")] * 2)
+    assert ask_with(file, provider, "one") == ask_with(file, provider, "one")
+    assert len(provider.requests) == 2
