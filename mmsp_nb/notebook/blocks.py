@@ -53,7 +53,7 @@ def _scan(text: str, opened: str = "") -> tuple[list[Split], _State]:
     found: list[Split] = []
     state, offset = _State(), -len(opened)
     for line in (opened + text).splitlines(keepends=True):
-        bare = line.rstrip("\n")
+        bare = line.rstrip("\r\n")
         if offset > 0:
             _add_split(found, state, bare, offset)
         _step(state, bare, offset)

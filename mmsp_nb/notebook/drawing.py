@@ -15,10 +15,11 @@ from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import AbortError
 
 from . import buttons, tee
-from .bridge import Session, unbroken
+from .bridge import THREADS, Session, unbroken
 from .deciding import panel
 from .failures import calm, stopped
 from .host import connect_tools, form, in_kernel
+from .markdown import prepare
 from .output import LiveOutput
 from .plain import PlainOutput
 from .render import seconds, usage_text
@@ -69,6 +70,9 @@ class Drawing:
         self.session = Session(stream, self._output, shell, approve=self._approve(live), button=self._button)
 
     def __enter__(self) -> Drawing:
+        if self._output.live and isinstance(self._output, LiveOutput) and THREADS:
+            # while the request is on its way
+            threading.Thread(target=prepare, name="mmsp-prepare", daemon=True).start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

@@ -35,7 +35,7 @@ class Shaped(Stretch):
 
     form: str = "text"
 
-    def draw(self, now: float) -> list[Message]:
+    def draw(self, now: float, messages: int = 12, room: int = 100_000) -> list[Message]:
         self._join()
         self.dirty, self.drawn = False, True
         if self.empty:

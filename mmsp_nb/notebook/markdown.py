@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from re import Match
 
-__all__ = ["CODE_CSS", "TABLE_CSS", "code_block", "stylesheet", "to_html"]
+__all__ = ["CODE_CSS", "TABLE_CSS", "code_block", "is_mathematics", "stylesheet", "to_html"]
 
 HIGHLIGHT_LIMIT = 20_000
 """Longer code blocks (in characters) are shown without colours."""
@@ -28,7 +28,6 @@ CODE_CSS = (
     ".mmsp-c{color:var(--jp-mirror-editor-comment-color,#5b8a8a);font-style:italic}"
     ".mmsp-n{color:var(--jp-mirror-editor-number-color,#2f9157)}"
     ".mmsp-f{color:var(--jp-mirror-editor-def-color,#4477dd)}"
-    ".mmsp-o{color:var(--jp-mirror-editor-operator-color,#9a5fd0)}"
 )
 TABLE_CSS = (
     # the class three times: Jupyter's rule for tables outside of its own Markdown is stronger than one
@@ -37,8 +36,7 @@ TABLE_CSS = (
 )
 
 _PRE = (
-    "margin:.5em 0;padding:.6em .8em;border-radius:4px;overflow-x:auto;line-height:1.4;"
-    "background:var(--jp-layout-color2,rgba(128,128,128,.12))"
+    "margin:.5em 0;padding:.6em .8em;border-radius:4px;overflow-x:auto;line-height:1.4;background:rgba(128,128,128,.12)"
 )
 _URL = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20]+", re.IGNORECASE)
 # macros that make links, carry HTML or CSS, load extensions, or could rename one of these
@@ -78,10 +76,15 @@ _LINK = 'target="_blank" rel="noopener noreferrer nofollow"'
 _TASK_BOX = '<input type="checkbox" disabled'
 
 
+def is_mathematics(tex: str) -> bool:
+    """Whether ``tex`` uses no macro that could reach out of its formula."""
+    return not _UNSAFE_TEX.search(tex) and "$" not in tex.replace(r"\$", "")
+
+
 def _formula(tex: str, display: bool) -> str:
     """``tex`` between dollars for MathJax, or as plain code when it holds more than mathematics."""
     mark = "$$" if display else "$"
-    if _UNSAFE_TEX.search(tex) or "$" in tex.replace(r"\$", ""):
+    if not is_mathematics(tex):
         return f"<code>{escape(mark + tex + mark, tex=False)}</code>"
     body = escape(tex.strip(), tex=False)
     return f"<div>{mark}{body}{mark}</div>\n" if display else f"<span>{mark}{body}{mark}</span>"
@@ -175,7 +178,6 @@ def _token_class(token: Any) -> str:
         (Operator.Word, "mmsp-k"),
         (String, "mmsp-s"),
         (Number, "mmsp-n"),
-        (Operator, "mmsp-o"),
         (Name.Function, "mmsp-f"),
         (Name.Class, "mmsp-f"),
         (Name.Builtin, "mmsp-f"),
@@ -209,7 +211,7 @@ def code_block(code: str, language: str = "", *, style: str = "") -> str:
 
 
 @cache
-def _parser() -> Callable[[str], str]:
+def _parser(formula: Callable[[str, bool], str]) -> Callable[[str], str]:
     import mistune
     from mistune.util import unescape
 
@@ -250,10 +252,10 @@ def _parser() -> Callable[[str], str]:
             return f"<h{level}>{text}</h{level}>\n"
 
         def formula(self, text: str, display: bool) -> str:
-            return _formula(text, display)
+            return formula(text, display)
 
         def inline_formula(self, text: str, display: bool) -> str:
-            html = _formula(text, display)
+            html = formula(text, display)
             return html.strip().replace("<div>", "<span>").replace("</div>", "</span>")
 
         def table(self, text: str) -> str:
@@ -306,17 +308,41 @@ def _parser() -> Callable[[str], str]:
     return markdown
 
 
-def to_html(text: str) -> str:
-    """The Markdown ``text`` as safe HTML, without a wrapper and without styles (see `stylesheet`)."""
+def to_html(text: str, *, formula: Callable[[str, bool], str] = _formula) -> str:
+    """The Markdown ``text`` as safe HTML, without a wrapper and without styles (see `stylesheet`).
+
+    Args:
+        text: Markdown of anybody.
+        formula: Writes a formula as HTML, given its TeX and whether it stands in a line of its own. By default it is
+            left to MathJax; `formulas.mathml` is for pages that have none.
+    """
     text = clean(text)
     try:
-        return str(_parser()(text))
+        return str(_parser(formula)(text))
     except (RecursionError, ValueError, IndexError, KeyError, AttributeError, AssertionError):
         # a text made to break the parser is still shown, as it is
         return f'<pre style="white-space:pre-wrap">{escape(text, tex=False)}</pre>\n'
 
 
-def stylesheet(html: str) -> str:
-    """The one small ``style`` element that ``html`` needs, or an empty string. All its rules are ours alone."""
-    css = (CODE_CSS if 'class="mmsp-' in html and "<pre" in html else "") + (TABLE_CSS if "<table" in html else "")
-    return f"<style>{css}</style>" if css else ""
+def prepare() -> None:
+    """Load what drawing needs, so that the first text of a process is not drawn later than others. Idempotent."""
+    to_html("```python\nx = 1\n```")
+
+
+def stylesheet(html: str, there: str = "") -> str:
+    """The one small ``style`` element that ``html`` needs, or an empty string. All its rules are ours alone.
+
+    ``there``: HTML that stands before it in the same cell, whose rules hold for this one too.
+    """
+    needed = [
+        css for css, needs in ((CODE_CSS, _has_code), (TABLE_CSS, _has_table)) if needs(html) and css not in there
+    ]
+    return f"<style>{''.join(needed)}</style>" if needed else ""
+
+
+def _has_code(html: str) -> bool:
+    return 'class="mmsp-' in html and "<pre" in html
+
+
+def _has_table(html: str) -> bool:
+    return "<table" in html

@@ -263,9 +263,7 @@ class LiveOutput:
         for region in regions:
             slow = self._total > 100_000 or not isinstance(region, Stretch)
             if region.dirty:
-                # a text may be cut, which takes a message more and makes the next one smaller
-                messages, size = (2, region.next_size()) if isinstance(region, Stretch) else (1, region.size)
-                at = self._pacer.ready_at(self._now, size=size, messages=messages, first=not region.drawn, slow=slow)
+                at = self._pacer.ready_at(self._now, size=region.size, first=not region.drawn, slow=slow)
                 work.append((at, region))
             elif isinstance(region, Region) and (tick := region.next_tick()) is not None:
                 work.append((max(tick, self._pacer.ready_at(self._now)), region))
@@ -301,7 +299,10 @@ class LiveOutput:
         return bool(messages)
 
     def _draw(self, target: Any, *, final: bool = False) -> None:
-        messages = target.draw(self._now) if isinstance(target, Stretch) else target.draw(self._now, final=final)
+        if isinstance(target, Stretch):
+            messages = target.draw(self._now, *self._pacer.left(self._now))
+        else:
+            messages = target.draw(self._now, final=final)
         for each in messages:
             self._send(each)
 

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections import deque
 
-__all__ = ["Pacer", "ticks"]
+__all__ = ["BYTES", "WINDOW", "Pacer", "ticks"]
 
-GAP = 0.11
-"""Seconds between two updates of a running text. The next delta is never older than this when it is drawn."""
+GAP = 0.125
+"""Seconds between two updates of a running text. The next delta is never older than this when it is drawn.
 
-SLOW_GAP = 0.25
+Eight updates fit in a second then, and four finished parts beside them.
+"""
+
+SLOW_GAP = 0.2
 """The same once a text is long (`LONG`), or for what matters less."""
 
 LONG = 100_000
 MESSAGES = 12
 BYTES = 100_000
-WINDOW = 1.0
+WINDOW = 1.02
+"""Seconds that the limits hold for: a little more than one, since messages don't all travel equally fast."""
 
 
 class Pacer:
@@ -55,6 +59,11 @@ class Pacer:
             spent -= sent
             at = max(at, time + WINDOW)
         return at
+
+    def left(self, now: float) -> tuple[int, int]:
+        """How many messages and bytes may go out at once."""
+        self._forget(now)
+        return MESSAGES - len(self._sent), BYTES - self._bytes
 
     def _forget(self, now: float) -> None:
         while self._sent and self._sent[0][0] <= now - WINDOW:

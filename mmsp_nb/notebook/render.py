@@ -58,15 +58,16 @@ _MARKS = {
 _BOX = "margin:.5em 0;padding:.6em .8em;border-radius:4px;"
 
 
-def wrap(html: str, *, extra: str = "", tight: bool = False) -> str:
+def wrap(html: str, *, extra: str = "", tight: bool = False, styles: str = "") -> str:
     """One output: ``html`` in our one container, with the styles that it needs.
 
-    With ``tight``, less space is left below a last paragraph, since something else follows.
+    With ``tight``, less space is left below a last paragraph, since something else follows. ``styles`` are those that
+    the outputs above brought.
     """
     if tight and html.rstrip().endswith("</p>"):
         head, paragraph, tail = html.rpartition("<p>")
         html = head + (paragraph and '<p style="margin-bottom:.4em">') + tail
-    return f'<div class="mmsp" style="overflow-wrap:anywhere">{stylesheet(html)}{html}{extra}</div>'
+    return f'<div class="mmsp" style="overflow-wrap:anywhere">{stylesheet(html, styles)}{html}{extra}</div>'
 
 
 def seconds(value: float) -> str:

@@ -36,12 +36,14 @@ def _odd(match: re.Match[str]) -> str:
     return f"⟨U+{code:04X}⟩"  # an override could show text in another order than it has
 
 
-def clean(text: str) -> str:
+def clean(text: str, *, keep_crlf: bool = False) -> str:
     """``text`` with nothing in it that a screen would obey instead of show.
 
-    CRLF and CR become LF. Terminal sequences go; other control characters, bidirectional overrides and
-    lone surrogates are replaced by something visible. Ordinary text comes back unchanged.
+    CRLF (unless ``keep_crlf``) and CR become LF. Terminal sequences go; other control characters, bidirectional
+    overrides and lone surrogates are replaced by something visible. Ordinary text comes back unchanged.
     """
+    if keep_crlf and "\r\n" in text:
+        return "\r\n".join(clean(line) for line in text.split("\r\n"))
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text:

@@ -3,21 +3,26 @@
 A long text is not sent again and again. As soon as blocks of it are finished they are frozen, as an output of their
 own that is never touched again, and only the rest goes on being updated. Joined, the ``text/plain`` of all parts is
 the text.
+
+A model may write faster than a front end is to be fed. Then the screen shows what is frozen, how much is on its way,
+and the end of the text, which is always as new as that of a slow model; the parts between follow as the limits allow.
 """
 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from .blocks import BETWEEN_BLOCKS, IN_BLOCK, IN_LINE, Split, cut_anywhere, provisional, splits
-from .render import text_html, wrap
+from .pacing import BYTES, WINDOW
+from .render import note_html, text_html, wrap
 from .sanitize import clean
 from .secrets import mask
 
-__all__ = ["Message", "Stretch", "message"]
+__all__ = ["KEPT", "Message", "Stretch", "message"]
 
 SOFT = 1_500
 """From this many characters on, finished blocks are frozen."""
@@ -28,11 +33,20 @@ SHORTEST = 500
 HARD = 7_000
 """A running part larger than this, in bytes of HTML, is cut inside a block rather than not at all."""
 
-CHUNK = 10_000
-"""More characters than this never go into one frozen part while the text is running: what comes faster waits."""
+CHUNK = 8_000
+"""More characters than this never go into one frozen part while the text is running."""
 
-PAUSE = 0.4
-"""Seconds between two cuts."""
+FAR = 6_000
+"""More characters than this that are not frozen are not all drawn: their end is."""
+
+TAIL = 1_000
+"""Characters of that end."""
+
+PAUSE = 0.24
+"""Seconds between two cuts: with `pacing.GAP`, no more than 12 messages a second."""
+
+KEPT, HEAD, END = 80_000, 60_000, 4_000
+"""Of a text of more than so many characters, the beginning and the end are kept in the notebook, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +79,17 @@ class Stretch:
     opened: str = ""
     part: int = 0
     drawn: bool = False
-    _waiting: int = 0
     _pieces: list[str] = field(default_factory=list)
     _cut_at: float = float("-inf")
+    _frozen: int = 0  # characters
+    _parts: deque[tuple[float, int]] = field(default_factory=deque)  # when a part was frozen, and its bytes
+    _styles: str = ""  # that the frozen parts have brought
+    _weight: float = 4.0  # bytes that a character costs when it is frozen
 
     def add(self, text: str) -> None:
         """More of the text has come."""
         if text:
             self._pieces.append(text)
-            self._waiting += len(text)
             self.dirty = True
 
     @property
@@ -82,86 +98,138 @@ class Stretch:
         self._join()
         return not (self.on_screen or self.text.strip())
 
-    def next_size(self) -> int:
-        """About how many bytes the next `draw` will send."""
-        length = len(self.text) + self._waiting
-        return 7 * min(length, CHUNK) if length > 2 * HARD else min(self.size, 2 * HARD)
+    def draw(self, now: float, messages: int = 12, room: int = 100_000) -> list[Message]:
+        """The messages that bring the screen up to date: no more than so many, and so many bytes.
 
-    def draw(self, now: float) -> list[Message]:
-        """The messages that bring the screen up to date."""
+        One message, the end of the text, is sent in any case.
+        """
         self._join()
         self.dirty, self.drawn = False, True
         if self.empty:
             return []
-        messages: list[Message] = []
-        cut = self._cut(now)
+        made: list[Message] = []
+        cut = self._cut(now, room) if messages > 2 else None
         if cut is not None:
-            messages.append(self._final(self.text[: cut.at], joint_below=bool(cut.reopen)))
-            self.text, self.opened = self.text[cut.at :], cut.reopen
-            self.display_id, self.on_screen, self._cut_at = None, False, now
-            self.part += 1
-            self.size = messages[0].size
-            if len(self.text) > 2 * HARD:  # far behind: the next part first
-                self.dirty = True
-                return messages
-        shown, raw = provisional(mask(self.text, running=True), self.opened)
-        html = wrap(text_html(shown, joint_above=bool(self.opened), raw=raw))
-        live = message({"text/html": html}, "text", self._id(), self.on_screen)
+            made.append(self._freeze(cut, now))
+        behind = len(self.text) > (FAR if self._frozen < HEAD else 2 * TAIL)
+        live = message({"text/html": self._behind() if behind else self._running()}, "text", self._id(), self.on_screen)
         self.size, self.on_screen = live.size, True
-        return [*messages, live]
+        self.dirty = behind and self._frozen < HEAD  # the next part may go out without a word more
+        return [*made, live]
+
+    def _freeze(self, cut: Split, now: float) -> Message:
+        made = self._final(self.text[: cut.at], joint_below=bool(cut.reopen))
+        html = made.data["text/html"]
+        self._styles += html[html.find("<style>") : html.find("</style>") + 1]
+        self._weight = made.size / cut.at
+        self._parts.append((now, made.size))
+        self._frozen += cut.at
+        self.text, self.opened = self.text[cut.at :], cut.reopen
+        self.display_id, self.on_screen, self._cut_at = None, False, now
+        self.part += 1
+        return made
+
+    def _running(self) -> str:
+        shown, raw = provisional(clean(mask(self.text, running=True)), self.opened)
+        return wrap(text_html(shown, joint_above=bool(self.opened), raw=raw), styles=self._styles)
+
+    def _behind(self) -> str:
+        """The end of a text that is far ahead of the screen, and how much is missing before it."""
+        at, opened = self._end(TAIL)
+        shown, raw = provisional(clean(mask(self.text[at:], running=True)), opened)
+        missing = note_html(f"⋯ {at:,} characters not drawn yet ⋯")
+        return wrap(missing + text_html(shown, raw=raw), styles=self._styles)
+
+    def _end(self, length: int) -> tuple[int, str]:
+        """Where about the last ``length`` characters begin, and the Markdown to begin them with."""
+        start = len(self.text) - 2 * length
+        # what is open at `start` is not known without reading all of the text before it
+        known = [split for split in splits(self.text, self.opened) if split.at >= start]
+        wanted = [split for split in known if split.at <= len(self.text) - length]
+        for kind in (BETWEEN_BLOCKS, IN_BLOCK, IN_LINE):
+            fit = [split for split in wanted if split.kind == kind]
+            if fit:
+                return fit[-1].at, fit[-1].reopen
+        at = self.text.rfind(" ", start, len(self.text) - length) + 1
+        return (at or len(self.text) - length), (known[0].reopen if known else "")
 
     def finish(self, extra: str = "") -> list[Message]:
-        """The last message: the whole rest with all its representations, ``extra`` HTML below it."""
+        """The last messages: the whole rest with all its representations, ``extra`` HTML below it.
+
+        Of a text longer than `KEPT` the middle is left out, and said to be.
+        """
         self._join()
         self.dirty = False
         if self.empty:
             return []
-        last = self._final(self.text, extra=extra, last=True)
+        made: list[Message] = []
+        left_out = 0
+        if self._frozen + len(self.text) > KEPT:
+            if self._frozen < HEAD:
+                places = [split for split in splits(self.text, self.opened) if split.at <= HEAD - self._frozen]
+                made.append(self._freeze(places[-1] if places else Split(HEAD - self._frozen, IN_LINE), 0.0))
+            left_out, self.opened = self._end(END)
+            self.text = self.text[left_out:]
+        made.append(self._final(self.text, extra=extra, last=True, left_out=left_out))
         self.on_screen = True
-        return [last]
+        return made
 
     def _join(self) -> None:
         if self._pieces:
             self.text += "".join(self._pieces)
             self._pieces.clear()
-            self._waiting = 0
 
     def _id(self) -> str | None:
         if self.display_id is None:
             self.display_id = self.new_id()
         return self.display_id
 
-    def _final(self, text: str, *, extra: str = "", joint_below: bool = False, last: bool = False) -> Message:
+    def _final(
+        self, text: str, *, extra: str = "", joint_below: bool = False, last: bool = False, left_out: int = 0
+    ) -> Message:
         masked = mask(text)
         html = text_html(self.opened + masked, joint_above=bool(self.opened), joint_below=joint_below)
-        plain = clean(masked)
+        plain = clean(masked, keep_crlf=True)
+        before = f"⋯ {left_out:,} characters are left out here; answer.text has all of them ⋯" if left_out else ""
+        if before:
+            html = note_html(before) + html
         data = {
-            "text/html": wrap(html, extra=extra, tight=last),
-            "text/markdown": self.opened + plain,
-            "text/plain": plain,
+            "text/html": wrap(html, extra=extra, tight=last, styles=self._styles),
+            "text/markdown": (f"*{before}*\n\n" if before else "") + self.opened + plain,
+            "text/plain": (f"\n\n{before}\n\n" if before else "") + plain,
         }
         return message(data, "text", self._id(), self.on_screen, part=self.part)
 
-    def _cut(self, now: float) -> Split | None:
+    def _cut(self, now: float, room: int) -> Split | None:
         text = self.text
         large = max(self.size, len(text)) > HARD
-        if (len(text) < SOFT and not large) or (now - self._cut_at < PAUSE and len(text) <= 2 * HARD):
+        if (len(text) < SOFT and not large) or now - self._cut_at < PAUSE or self._frozen >= HEAD:
             return None
+        most = CHUNK
+        if len(text) > FAR:
+            while self._parts and self._parts[0][0] <= now - WINDOW:
+                self._parts.popleft()
+            spent = sum(size for _, size in self._parts)
+            # beside a second of updates, and the last part of all
+            most = int((min(room, BYTES - spent - 9 * self.size) - END * self._weight) / self._weight)
+            most = min(CHUNK, most)
+            if most < SHORTEST:
+                return None
         places = [split for split in splits(text, self.opened) if text[split.at :].strip()]
         finished = [split for split in places if split.kind == BETWEEN_BLOCKS and split.at >= SHORTEST]
-        if finished:
-            return _last_within(finished)
+        if finished and finished[0].at <= most:
+            return _last_within(finished, most)
         if not large:
             return None
         for kind in (IN_BLOCK, IN_LINE):
-            late = [split for split in places if split.kind == kind and split.at >= min(len(text), CHUNK) // 2]
+            late = [split for split in places if split.kind == kind and most >= split.at >= min(len(text), most) // 2]
             if late:
-                return _last_within(late)
-        place = cut_anywhere(text[:CHUNK], self.opened)
+                return late[-1]
+        place = cut_anywhere(text[:most], self.opened)
         return place if place is not None and text[place.at :].strip() else None
 
 
-def _last_within(places: list[Split]) -> Split:
-    """The last place that leaves no more than a chunk before it, else the first."""
-    within = [split for split in places if split.at <= CHUNK]
+def _last_within(places: list[Split], most: int) -> Split:
+    """The last place that leaves no more than ``most`` characters before it, else the first."""
+    within = [split for split in places if split.at <= most]
     return within[-1] if within else places[0]
