@@ -15,14 +15,22 @@ from mmsp_nb.protocol.items import PAYLOAD_FIELD, UniEvent
 
 __all__ = ["EventLog"]
 
+LIMIT = 200_000
+"""Events of one turn that are kept, at about 13 bytes each for fragments: 2.6 MB at most beside the text itself."""
+
 _KINDS = ("", "text", "thinking")
 _PLAIN = {"text": 1, "thinking": 2}
 
 
 class EventLog:
-    """The public events of the requests of one turn, in order. ``len(log)`` counts them."""
+    """The public events of the requests of one turn, in order. ``len(log)`` counts them.
+
+    Attributes:
+        left_out: How many more came than are kept.
+    """
 
     def __init__(self) -> None:
+        self.left_out = 0
         self._at = array("f")
         self._kind = bytearray()  # an index of _KINDS; 0 for an event that is kept as it is
         self._size = array("l")
@@ -37,6 +45,9 @@ class EventLog:
     def add(self, at: float, event: UniEvent) -> None:
         """Take in an event that came ``at`` seconds after the turn began."""
         index = len(self._at)
+        if index >= LIMIT:
+            self.left_out += 1
+            return
         self._at.append(at)
         if self._first_ms is None:
             self._first_ms = event["created_at"] - int(at * 1000)

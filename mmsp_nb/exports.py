@@ -193,13 +193,14 @@ def _article(turn: Turn) -> str:
 
 
 def _html_item(message: UniMessage, item: Item) -> str:
+    from mmsp_nb.notebook.formulas import mathml
     from mmsp_nb.notebook.markdown import to_html
 
     kind = item["type"].partition(".")[0]
     label, text = text_of(message, item)
     text = mask_keys(text)
     if kind == "text":
-        return to_html(text)
+        return to_html(text, formula=mathml)
     if kind in ("thinking", "tool_call", "tool_result"):
         summary = escape(label if kind == "thinking" else " ".join(text.split())[:100])
         html = f"<details><summary>{summary}</summary><pre>{escape(text)}</pre></details>"

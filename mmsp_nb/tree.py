@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -221,18 +222,43 @@ class Tree:
         Returns:
             The summary's turn, or None when there was nothing to compact. `undo` takes it back.
         """
+        end, old = self._compactable(keep)
+        if not old:
+            return None
+        if summary is not None:
+            return self._compacted(end, old, summary)
+        turn = self.fork(self.turns[end - 1]).ask(prompt, tools=()).turn
+        return self._compacted(end, old, turn.text, turn)
+
+    async def compact_async(self, summary: str | None = None, *, keep: int = 2, prompt: str = SUMMARY) -> Turn | None:
+        """The same on the caller's loop; the model's summary is drawn nowhere while it comes."""
+        end, old = self._compactable(keep)
+        if not old:
+            return None
+        if summary is not None:
+            return self._compacted(end, old, summary)
+        fork = self.fork(self.turns[end - 1])
+        async with aclosing(fork.stream(prompt, tools=())) as events:
+            async for _ in events:
+                pass
+        self._idle("compact it")
+        if any(turn not in self.turns[:end] for turn in old):
+            return None  # the turns went while the summary was written
+        return self._compacted(end, old, fork.turns[-1].text, fork.turns[-1])
+
+    def _compactable(self, keep: int) -> tuple[int, list[Turn]]:
+        """Before which turn a summary would stand, and what it would take the place of."""
         self._idle("compact it")
         end = max(len(self.turns) - max(keep, 0), 0)
         while 0 < end < len(self.turns) and self.turns[end].resumes:
             end -= 1
         old = [turn for turn in self.turns[:end] if not turn.hidden and not turn.pinned]
-        if not old or all(turn.summary for turn in old):
-            return None
+        return end, [] if all(turn.summary for turn in old) else old
+
+    def _compacted(self, end: int, old: list[Turn], summary: str, turn: Turn | None = None) -> Turn:
         made = Turn(model=self.model, state="done", reason="answer", summary=True, origin=None)  # type: ignore[attr-defined]
         made.duration = 0.0
-        if summary is None:
-            answer = self.fork(self.turns[end - 1]).ask(prompt, tools=())
-            summary, turn = answer.text, answer.turn
+        if turn is not None:
             made.usage, made.prices, made.duration = turn.usage, turn.prices, turn.duration
             made.first_token, made.started, made.client_type = turn.first_token, turn.started, turn.client_type
         made.messages = [_said("user", SUMMARY_HEAD + "\n\n" + summary), _said("assistant", "Understood.")]
@@ -240,8 +266,8 @@ class Tree:
         made.parent = self.turns[end - 1].id
         with self._changing([made]):
             self.turns.insert(end, made)
-            for turn in old:
-                turn.hidden = turn.summarised = True
+            for each in old:
+                each.hidden = each.summarised = True
         return made
 
     # taking back

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from mmsp_nb.comparing import diff
@@ -15,9 +16,10 @@ from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import MMSPError, UnsupportedOperationError
 from mmsp_nb.turns import Turn
 
-from . import details
+from . import attachments, details, documents
 from .asker import Asker
 from .following import Following
+from .options import OptionError
 from .rows import KINDS, Row, describe, matches, rows_of, safe, turn_facts
 from .sanitize import clean
 from .secrets import mask
@@ -43,12 +45,26 @@ class Desk:
         conversation: A `Conversation`.
         send: Sends a message to the page; called on the thread of the question or of a running answer.
         writable: Whether the page may ask and change things.
+        namespace: Gives the user's variables, for ``{{expressions}}`` in questions; they are evaluated on the
+            thread that hands in the question.
+        folder: Gives the folder where files are written; None writes none, and hands documents to the page only.
     """
 
-    def __init__(self, conversation: Any, send: Send, *, writable: bool = True) -> None:
+    def __init__(
+        self,
+        conversation: Any,
+        send: Send,
+        *,
+        writable: bool = True,
+        namespace: Callable[[], Mapping[str, Any]] = dict,
+        folder: Callable[[], Path] | None = None,
+    ) -> None:
         self.conversation = conversation
         self._send = send
         self._writable = writable
+        self._namespace = namespace
+        self._folder = folder
+        self._asked: Any = None
         self._lock = threading.RLock()
         self._kinds: list[str] | None = None
         self._text = ""
@@ -56,7 +72,7 @@ class Desk:
         self._rows: list[Row] | None = None
         self._index: dict[str, Row] = {}
         self._following = Following(self._changed, self._grown)
-        self._asker = Asker(conversation, self._note)
+        self._asker = Asker(conversation, self._failed)
         self._stop = conversation.watch(self._following.take)
 
     def close(self) -> None:
@@ -156,9 +172,11 @@ class Desk:
             "branches": [{"name": safe(name), "turns": len(turns)} for name, turns in names[:40]],
             "turns": len(chat.turns),
             "writable": self._writable,
+            "files": self._folder is not None,
             "running": running,
             "kinds": KINDS,
             "bars": self._bars(),
+            "waiting": [safe(str(call))[:2_000] for call in chat.awaiting] if self._writable and not running else [],
             "cost": None if chat.cost is None else float(chat.cost),
         }
         if gauge and not running:
@@ -218,7 +236,9 @@ class Desk:
 
     def _request(self, message: Mapping[str, Any]) -> None:
         turns = list(self.conversation.turns)
-        self._detail(message, "Request", details.request(self.conversation, turns, self._turn(message)))
+        turn, wanted = self._turn(message), int(message.get("number") or 1)
+        text, number, count = details.request(self.conversation, turns, turn, wanted)
+        self._send({"op": "request", "turn": turn.id, "number": number, "count": count, "text": text})
 
     def _events(self, message: Mapping[str, Any]) -> None:
         found = details.events(self._turn(message), int(message.get("from") or 0))
@@ -266,16 +286,40 @@ class Desk:
             getattr(chat, name)(str(message.get("branch")))
         elif name in ("undo", "redo"):
             getattr(chat, name)()
+        elif name == "compact":
+            self._asker.do(chat.compact_async(), self._compacted)
         else:
             raise UnsupportedOperationError(f"no such action: {str(name)[:40]!r}", operation="inspect")
 
+    def _compacted(self, made: Turn | None) -> None:
+        text = "there was nothing to compact" if made is None else "compacted; undo brings the turns back"
+        self._note(text, error=False)
+
     def _ask(self, message: Mapping[str, Any]) -> None:
         self._allowed()
-        text = str(message.get("text") or "")
-        edited = message.get("turn")
-        if not text.strip() and not message.get("go_on"):
-            return
-        self._asker.ask(text or None, self._turn(message) if edited else None)
+        edited = self._turn(message) if message.get("turn") else None
+        prompt = attachments.question(message, self._namespace(), edited)
+        if not prompt and not message.get("go_on"):
+            raise OptionError("there is nothing to ask")
+        self._asker.ask(prompt or None, edited)
+        self._asked = message.get("id")
+        self._send({"op": "asked", "id": self._asked})
+
+    def _failed(self, text: str, refused: bool) -> None:
+        """A question that could not be asked, or an answer that failed."""
+        with self._lock:  # not before the page has been told that its question was taken
+            self._note(text)
+            if refused:
+                self._send({"op": "returned", "id": self._asked, "text": safe(text)[:500]})
+
+    def _decide(self, message: Mapping[str, Any]) -> None:
+        self._allowed()
+        self._asker.decide(message.get("approve") is True)
+
+    def _names(self, message: Mapping[str, Any]) -> None:
+        self._allowed()
+        word = str(message.get("word") or "")
+        self._send({"op": "names", "word": word, "names": attachments.names(word, self._namespace())})
 
     def _stop_asking(self, message: Mapping[str, Any]) -> None:
         if not self._asker.stop():
@@ -283,7 +327,31 @@ class Desk:
 
     def _prompt(self, message: Mapping[str, Any]) -> None:
         turn = self._turn(message)
-        self._send({"op": "prompt", "turn": turn.id, "text": turn.prompt})
+        text, kept = attachments.typed(turn), attachments.kept_pictures(turn)
+        self._send({"op": "prompt", "turn": turn.id, "text": text, "kept": kept})
+
+    # what leaves the page
+
+    def _export(self, message: Mapping[str, Any]) -> None:
+        form = str(message.get("format"))
+        if not message.get("file"):
+            name, mime, text = documents.document(self.conversation, form)
+            if len(text) <= documents.SIZE:
+                self._send({"op": "document", "name": name, "mime": mime, "text": text})
+                return
+        self._write(form)
+
+    def _save(self, message: Mapping[str, Any]) -> None:
+        self._write("save")
+
+    def _cells(self, message: Mapping[str, Any]) -> None:
+        self._write("notebook")
+
+    def _write(self, form: str) -> None:
+        if self._folder is None:
+            raise UnsupportedOperationError("this page writes no files", operation="export")
+        path, full = documents.shown_path(documents.write(self.conversation, self._folder(), form))
+        self._send({"op": "written", "path": path, "full": full})
 
     def _allowed(self) -> None:
         if not self._writable:
@@ -328,7 +396,7 @@ def _side(turn: Turn) -> dict[str, Any]:
 
 
 def _line(error: Exception) -> str:
-    text = str(error) if isinstance(error, MMSPError) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, MMSPError | OptionError) else f"{type(error).__name__}: {error}"
     return safe(" ".join(text.split()))[:300]
 
 
@@ -346,5 +414,10 @@ _OPS: dict[str, Callable[[Desk, Mapping[str, Any]], None]] = {
     "act": Desk._act,
     "ask": Desk._ask,
     "stop": Desk._stop_asking,
+    "decide": Desk._decide,
     "prompt": Desk._prompt,
+    "names": Desk._names,
+    "export": Desk._export,
+    "save": Desk._save,
+    "cells": Desk._cells,
 }

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 from mmsp_nb import files
+from mmsp_nb.agent import Agent
+from mmsp_nb.eventlog import EventLog
 from mmsp_nb.exports import text_of, turn_markdown, turns_python
+from mmsp_nb.mending import Mender
+from mmsp_nb.protocol.configs import check_config
 from mmsp_nb.protocol.items import UniMessage
+from mmsp_nb.providers.base import remote_images, with_inlined
+from mmsp_nb.providers.routing import resolve
+from mmsp_nb.providers.traits import origin
 from mmsp_nb.turns import Turn, join
 
 from .rows import Row, safe
@@ -20,6 +28,9 @@ LIMIT = 300_000
 
 EVENTS = 400
 """Events in one piece."""
+
+EVENT = 2_000
+"""Characters of one event at most."""
 
 BYTES = 200
 """Characters shown of something binary."""
@@ -39,61 +50,93 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
     return {**record, "messages": [dict(message) for message in turn.messages]}
 
 
-def request(conversation: Any, turns: list[Turn], turn: Turn) -> str:
-    """What was sent for ``turn``: each request with its messages and config.
+def request(conversation: Any, turns: list[Turn], turn: Turn, number: int = 1) -> tuple[str, int, int]:
+    """One of the requests of ``turn`` as JSON, its number, and how many there were.
 
-    It is put together again from the turns before it that are sent now. Where the model is still the
-    conversation's, the body of the first request is shown as the vendor gets it.
+    It is put together again from the turns before it that are sent now: method, path and body as the vendor got them,
+    or where that cannot be known (a client that is not ours) the messages and the config. When turns before it have
+    changed since, it says so.
     """
     before = [other for other in turns[: turns.index(turn)] if not other.hidden]
-    messages = join(before, conversation._before)
-    config = {**turn.config}
-    schemas = [tool.schema() for tool in conversation.tools if tool.name in turn.tools]
-    if schemas:
-        config["tools"] = schemas
-    shown: list[dict[str, Any]] = []
     said = turn.messages
-    for number, message in enumerate(said):
-        if message["role"] == "user" and (number + 1 < len(said) or number == 0):
-            sent = [*messages, *said[: number + 1]]
-            shown.append({"request": len(shown) + 1, "messages": sent, "config": config})
-    wire = _wire(conversation, turn, shown[0]) if shown else None
+    asked = [
+        n for n, message in enumerate(said) if message["role"] == "user" and (n + 1 < len(said) or n == 0)
+    ]  # results that were not sent stand at the end
+    if not asked:
+        return _json({"model": turn.model, "note": "nothing was sent"}), 0, 0
+    number = min(max(number, 1), len(asked))
+    messages = [*join(before, conversation._before), *said[: asked[number - 1] + 1]]
+    tools = [tool for tool in conversation.tools if tool.name in turn.tools]
+    config = Agent(conversation.client, tools)._turn_config({**turn.config}, number == 1)
     document: dict[str, Any] = {"model": turn.model, "client_type": turn.client_type}
-    if wire is not None:
-        document["body"] = wire
-    document["requests"] = [
-        {"request": r["request"], "new": r["messages"][-1], "messages": len(r["messages"])} for r in shown
-    ]
-    if shown:
-        document["first"] = shown[0]
-    return _json(document)
+    document["new"] = f"{len(messages)} messages; the last one is new"
+    times = [] if turn.log is None else _spans(turn.log)
+    if number <= len(times):
+        document["answered"] = "from {:.3f} s to {:.3f} s".format(*times[number - 1])
+    if turn.stale:
+        document["note"] = "turns before it have changed since: then it was sent with others"
+    wire = _wire(conversation, turn, messages, config)
+    if isinstance(wire, str):
+        document |= {"body": wire, "messages": messages, "config": config}
+    elif len(wire) == 1:
+        document |= wire[0]
+    else:
+        document["sent"] = wire
+    return _json(document), number, len(asked)
 
 
-def _wire(conversation: Any, turn: Turn, first: dict[str, Any]) -> Any:
-    endpoint = getattr(conversation.client, "_endpoint", None)
-    if endpoint is None or turn.model != conversation.model or endpoint.vendor.inline_images:
-        return None
+def _wire(conversation: Any, turn: Turn, messages: list[UniMessage], config: dict[str, Any]) -> Any:
+    """What the vendor gets: a list of requests, or a line that says why that is not known."""
+    client = conversation.client
     try:
-        sent, _ = conversation.client._mender(first["messages"])
-        built = endpoint._dialect.build(endpoint.vendor, endpoint.route.model, sent, first["config"])
+        same = turn.model == client.model and turn.client_type == getattr(client, "client_type", None)
+        if same and getattr(client, "_endpoint", None) is not None:
+            route, mender = client._endpoint.route, client._mender
+        elif turn.client_type is None:
+            return "not known: the client is not one of this package"
+        else:
+            route = resolve(turn.model, client_type=turn.client_type, stand_in="absent")
+            mender = Mender(origin(route.vendor, route.model, route.base_url), route.vendor.traits(route.model))
+        vendor = route.vendor
+        sent, _ = mender(messages)
+        if vendor.inline_images:
+            sent = with_inlined(sent, dict.fromkeys(remote_images(sent), "data:image/png;base64,(the picture there)"))
+        dialect = import_module(f"mmsp_nb.providers.{vendor.dialect}")
+        built = dialect.build(vendor, route.model, sent, check_config(config))
+        return [{"method": one.method, "path": one.path, "body": one.body} for one in built]
     except Exception as error:  # a viewer shows what it can
         return f"cannot be built here: {type(error).__name__}: {error}"
-    return [{"method": one.method, "path": one.path, "body": one.body} for one in built]
+
+
+def _spans(log: EventLog) -> list[tuple[float, float]]:
+    """When the answer to each request began and ended, in seconds since the turn began."""
+    spans: list[tuple[float, float]] = []
+    begin: float | None = None
+    at = 0.0
+    for at, event in log:
+        begin = at if begin is None else begin
+        if event["event_type"] == "stop":
+            spans.append((begin, at))
+            begin = None
+    return spans if begin is None else [*spans, (begin, at)]
 
 
 def events(turn: Turn, start: int = 0) -> dict[str, Any]:
-    """A piece of the events of a turn, each with its seconds since the turn began."""
+    """A piece of the events of all requests of a turn, each with its request and its seconds since the turn began."""
     if turn.log is None:
-        return {"total": 0, "from": 0, "events": []}
+        return {"total": 0, "from": 0, "size": EVENTS, "events": []}
     found = []
+    request = 1
     for number, (at, event) in enumerate(turn.log):
         if number >= start + EVENTS:
             break
         if number >= start:
             item = event["content_items"][0] if event["content_items"] else None
-            kind = event["event_type"] if item is None else item["type"]
-            found.append({"n": number, "at": at, "kind": safe(str(kind)), "json": _json(event, indent=None)[:2_000]})
-    return {"total": len(turn.log), "from": start, "events": found}
+            kind = safe(str(event["event_type"] if item is None else item["type"]))
+            text = _json(event, indent=None)[:EVENT]
+            found.append({"n": number, "at": at, "request": request, "kind": kind, "json": text})
+        request += event["event_type"] == "stop"
+    return {"total": len(turn.log), "from": start, "size": EVENTS, "left_out": turn.log.left_out, "events": found}
 
 
 def copied(row: Row, form: str, turns: list[Turn]) -> str:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import html
 import weakref
-from functools import cache
-from importlib import resources
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
+from .assets import bundle, static_text
 from .desk import Desk
 
 __all__ = ["Inspector", "chat", "inspect", "static_text"]
-
-
-@cache
-def static_text(name: str) -> str:
-    """A file of the folder ``static``."""
-    return resources.files(__package__).joinpath("static", name).read_text(encoding="utf-8")
 
 
 class Inspector(anywidget.AnyWidget):
@@ -37,7 +31,7 @@ class Inspector(anywidget.AnyWidget):
 
     def __init__(self, conversation: Any, *, writable: bool = True) -> None:
         self.conversation = conversation
-        super().__init__(_esm=static_text("inspector.js"), _css=static_text("inspector.css"))
+        super().__init__(_esm=bundle("widget.js"), _css=static_text("inspector.css"))
         mine = weakref.ref(self)
 
         def send(message: dict[str, Any]) -> None:
@@ -45,7 +39,7 @@ class Inspector(anywidget.AnyWidget):
             if widget is not None and widget.comm is not None:
                 widget.send(message)
 
-        self._desk = Desk(conversation, send, writable=writable)
+        self._desk = Desk(conversation, send, writable=writable, namespace=_variables, folder=Path)
         self.on_msg(_received)
 
     def close(self) -> None:
@@ -62,6 +56,14 @@ class Inspector(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         return f"Inspector of {html.unescape(repr(self.conversation).splitlines()[0])}"
+
+
+def _variables() -> Mapping[str, Any]:
+    """What expressions in the box see: the user's variables."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return {} if shell is None else shell.user_ns
 
 
 def _received(widget: Inspector, message: Any, buffers: Any) -> None:

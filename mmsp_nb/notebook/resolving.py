@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,16 @@ from mmsp_nb.protocol.suggestions import did_you_mean, shown
 from .options import OPTIONS, OptionError, Options
 from .prompt import expand
 
-__all__ = ["client", "file_text", "image", "resolve"]
+__all__ = ["client", "file_text", "image", "labelled", "near_file", "resolve"]
 
 MAX_FILE = 100_000
 """Characters of a file that are sent."""
+
+MAX_BESIDE = 2_000
+"""Files of a folder among which one that was meant is looked for."""
+
+CLOSE = 0.7
+"""How alike the names of files must be to be taken for each other; short ones are alike by chance."""
 
 MAX_BYTES = 50_000_000
 """A larger file is not read at all."""
@@ -57,7 +64,7 @@ def image(value: Any, namespace: Mapping[str, Any]) -> Any:
         if not re.match(r"(https?|data):", value, re.IGNORECASE):
             path = Path(value).expanduser()
             if not path.is_file():
-                near = did_you_mean(value, [*_names(namespace), *_beside(path)])
+                near = near_file(path) or did_you_mean(value, _names(namespace))
                 raise OptionError(f"--image {value}: there is no such variable or file{near}")
             return _item(media.image_url(path))
         return _item(media.image_url(value))
@@ -81,7 +88,7 @@ def file_text(written: str) -> str:
             )
         data = path.read_bytes()
     except FileNotFoundError:
-        raise OptionError(f"--file {written}: there is no such file{did_you_mean(written, _beside(path))}") from None
+        raise OptionError(f"--file {written}: there is no such file{near_file(path)}") from None
     except (OSError, ValueError) as error:
         raise OptionError(f"--file {written}: {getattr(error, 'strerror', None) or error}") from None
     try:
@@ -90,13 +97,18 @@ def file_text(written: str) -> str:
             raise ValueError
     except ValueError:
         raise OptionError(f"--file {written} is no text in UTF-8; pictures go with --image") from None
+    return labelled(path.name, text)
+
+
+def labelled(name: str, text: str) -> str:
+    """The content of a text file as a model gets it: below its name, fenced, and bounded."""
     rest = len(text) - MAX_FILE
     if rest > 0:
         text = f"{text[:MAX_FILE]}\n[... {rest:,} more characters]"
     fence = "```"
     while fence in text:
         fence += "`"
-    return f"{path.name}:\n{fence}\n{text.rstrip(chr(10))}\n{fence}"
+    return f"{name}:\n{fence}\n{text.rstrip(chr(10))}\n{fence}"
 
 
 def client(name: str, namespace: Mapping[str, Any]) -> Any:
@@ -124,11 +136,12 @@ def _names(namespace: Mapping[str, Any]) -> list[str]:
     return [name for name in namespace if not name.startswith("_")]
 
 
-def _beside(path: Path) -> list[str]:
-    """Files that may have been meant, as they would be written."""
+def near_file(path: Path) -> str:
+    """``"; did you mean 'notes.md'?"`` for a file beside ``path`` of nearly that name, or nothing; or a missing folder."""
+    folder = path.parent
     try:
-        names = sorted(each.name for each in path.parent.iterdir())[:2_000]
+        names = {each.name.lower(): each.name for each in sorted(folder.iterdir())[:MAX_BESIDE]}
     except (OSError, ValueError):
-        return []
-    folder = str(path.parent)
-    return [name if folder == "." else str(path.parent / name) for name in names]
+        return "" if folder.is_dir() else f"; there is no folder {folder}"
+    near = get_close_matches(path.name.lower(), names, 1, CLOSE)
+    return f"; did you mean {str(folder / names[near[0]])!r}?" if near else ""

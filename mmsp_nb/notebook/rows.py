@@ -18,11 +18,12 @@ from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.items import Item, UniMessage
 from mmsp_nb.turns import Turn
 
+from .formulas import mathml
 from .markdown import to_html
 from .sanitize import clean, single_line
 from .secrets import mask
 
-__all__ = ["KINDS", "Row", "describe", "matches", "rows_of", "safe", "turn_facts"]
+__all__ = ["KINDS", "Row", "describe", "matches", "media_of", "rows_of", "safe", "turn_facts"]
 
 KINDS = ("you", "answer", "thinking", "tool", "media", "error")
 """What can be filtered by."""
@@ -183,7 +184,7 @@ def describe(row: Row, *, full: bool = False) -> dict[str, Any]:
     elif kind == "text":
         data |= _text(item["text"], limit if full else ANSWER)
         if row.kind == "answer":
-            data["html"] = to_html(data["text"])
+            data["html"] = to_html(data["text"], formula=mathml)
     elif kind == "thinking":
         data |= _text(item["thinking"], limit)
     elif kind == "tool_call":
@@ -227,6 +228,11 @@ def _call(row: Row, item: Item, limit: int) -> dict[str, Any]:
         if images:
             data["images"] = images
     return data
+
+
+def media_of(item: Item) -> dict[str, Any]:
+    """What is shown of a picture or a sound by itself: a label, and a data URL of bounded size if it can be drawn."""
+    return _media(item["type"].partition(".")[0], item, False)
 
 
 def _media(kind: str, item: Item, full: bool) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from mmsp_nb.files import load
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.traces import find, trace_files
 
+from .assets import bundle, static_text
 from .desk import Desk
-from .inspector import static_text
 from .rows import safe
 from .sanitize import single_line
 
@@ -33,11 +33,7 @@ class TraceBrowser(anywidget.AnyWidget):
 
         self.directory = Path(directory).expanduser() if directory is not None else trace_directory()
         self._desk: Desk | None = None
-        # one module for the page: what `traces.js` imports stands before it
-        code = static_text("traces.js").replace('import { mount } from "./inspector.js";', "")
-        inspector = static_text("inspector.js").replace("export default { render };", "")
-        inspector = inspector.replace("function render({ model, el })", "function renderInspector({ model, el })")
-        super().__init__(_esm=inspector + code, _css=static_text("inspector.css") + static_text("traces.css"))
+        super().__init__(_esm=bundle("traces.js"), _css=static_text("inspector.css") + static_text("traces.css"))
         self.on_msg(_received)
 
     def show(self, name: str) -> None:
@@ -45,7 +41,7 @@ class TraceBrowser(anywidget.AnyWidget):
         if self._desk is not None:
             self._desk.close()
         conversation = load(find(name, self.directory))
-        self._desk = Desk(conversation, self.send, writable=False)
+        self._desk = Desk(conversation, self.send, writable=False, folder=Path)
 
     def _list(self) -> list[dict[str, Any]]:
         return [

@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-const source = readFileSync(new URL("../../mmsp_nb/notebook/static/inspector.js", import.meta.url), "utf8");
-const { Heights, allowed, dollars, facts, growth, missing, seconds } = await import(
-  `data:text/javascript;base64,${Buffer.from(source).toString("base64")}`
-);
+// one module out of all of them, as the widget has it, but with the names that are tested
+const bundled = readFileSync(process.env.MMSP_BUNDLE, "utf8").replace("export default { render };", "");
+const tested = "Heights, LIMITS, address, base64, begun, dollars, examine, facts, growth, missing, refusal, seconds, sniff, spoken";
+const { Heights, LIMITS, address, base64, begun, dollars, examine, facts, growth, missing, refusal, seconds, sniff, spoken } =
+  await import(`data:text/javascript;base64,${Buffer.from(`${bundled}\nexport { ${tested} };`).toString("base64")}`);
 
 test("heights know where each row stands, and which row stands at a place", () => {
   const heights = new Heights(10_000, 40);
@@ -48,16 +49,57 @@ test("a grown text is taken once, whatever comes twice, and a gap is seen", () =
   assert.equal(growth(1, 0, "😀😀"), "😀");
 });
 
-test("attributes that could do something are left out", () => {
-  const keep = (tag, ...pairs) => allowed(tag, pairs).map(([name]) => name);
-  assert.deepEqual(keep("a", ["href", "javascript:alert(1)"]), []);
-  assert.deepEqual(keep("a", ["href", " https://x"]), []);
-  assert.deepEqual(keep("a", ["href", "data:text/html,x"]), []);
-  assert.deepEqual(keep("a", ["href", "https://example.org"], ["onclick", "x"]), ["href", "target", "rel"]);
-  assert.deepEqual(keep("span", ["class", "mmsp-k"], ["style", "x"], ["id", "y"]), ["class"]);
-  assert.deepEqual(keep("span", ["class", "jp-Dialog"]), []);
-  assert.deepEqual(keep("input", ["type", "password"], ["name", "x"], ["checked", ""]), ["checked", "type", "disabled"]);
-  assert.deepEqual(keep("ol", ["start", "7"]), ["start"]);
+test("a file is what its bytes say", () => {
+  const bytes = (...values) => new Uint8Array(values);
+  const text = (said) => new TextEncoder().encode(said);
+  assert.equal(sniff(text("GIF89a")), "image/gif");
+  assert.equal(sniff(bytes(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1)), "image/png");
+  assert.equal(sniff(bytes(0xff, 0xd8, 0xff, 0xe0)), "image/jpeg");
+  assert.equal(sniff(text("<svg onload=1>")), null);
+  assert.deepEqual(examine("a.csv", text("x,y\n1,2")), { kind: "text", text: "x,y\n1,2" });
+  assert.equal(examine("picture.txt", text("GIF87a....")).kind, "image");
+  assert.throws(() => examine("talk.mp4", bytes(0, 0, 0, 0x18)), /talk\.mp4 is neither a picture/);
+  assert.throws(() => examine("latin.txt", bytes(0xe4, 0x20)), /nor text in UTF-8/);
+  assert.throws(() => examine("none.txt", text(" ")), /none\.txt is empty/);
+  assert.throws(() => examine("big.csv", text("x".repeat(LIMITS.text + 1))), /1 MB: read it in a cell/);
+});
+
+test("how much one question carries is bounded", () => {
+  const files = (count, size) => Array.from({ length: count }, () => ({ size }));
+  assert.equal(refusal(files(2, 10), "a", 10), "");
+  assert.match(refusal(files(LIMITS.files, 1), "a", 1), /a is left out: 10 files/);
+  assert.match(refusal(files(2, 2.9e6), "a", 1e6), /6 MB/);
+});
+
+test("bytes become base64 whatever their number", () => {
+  const bytes = new Uint8Array(100_003).map((_, i) => i * 7);
+  assert.equal(base64(bytes), Buffer.from(bytes).toString("base64"));
+});
+
+test("an expression that is being typed is seen at the caret", () => {
+  assert.equal(begun("compare {{da"), "da");
+  assert.equal(begun("{{"), "");
+  assert.equal(begun("{{ x"), "x");
+  assert.equal(begun("{{done}} and"), null);
+  assert.equal(begun("\\{{literal"), null);
+  assert.equal(begun("{{a + b"), null);
+});
+
+test("a written file has an address where Jupyter shows its folder", () => {
+  const lab = { baseUrl: "/hub/", serverRoot: "~/work" };
+  assert.equal(address(lab, "~/work/a b/talk.ipynb"), "/hub/lab/tree/a%20b/talk.ipynb");
+  assert.equal(address({ ...lab, notebookPage: "notebooks" }, "~/work/talk.ipynb"), "/hub/notebooks/talk.ipynb");
+  assert.equal(address(lab, "~/elsewhere/talk.ipynb"), null);
+  assert.equal(address(lab, "~/workshop/talk.ipynb"), null);
+  assert.equal(address(null, "/x"), null);
+});
+
+test("every row has a name to be read out", () => {
+  assert.equal(spoken({ kind: "tool", name: "look", status: "ok" }), "Tool call look, ok");
+  assert.equal(spoken({ kind: "you", text: "Hello" }), "You: Hello");
+  assert.equal(spoken({ kind: "error", name: "Timeout", text: "slow" }), "Error Timeout: slow");
+  const turn = { kind: "turn", model: "m", state: "done", seconds: 1, in: 1, out: 2, cost: null };
+  assert.equal(spoken(turn), "Turn, m, done, 1.0 s · 1 → 2 tokens");
 });
 
 test("figures read well", () => {

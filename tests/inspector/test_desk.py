@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from agent_scripted import Gate, ScriptedClient, call, text, thinking
 from hostile_payloads import PAYLOADS
 
 from mmsp_nb import Conversation
+from mmsp_nb.notebook.assets import bundle
 from mmsp_nb.notebook.desk import Desk
 from mmsp_nb.traces import TracePage, find
 
@@ -61,8 +63,11 @@ class Page:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
-def test_the_pages_own_tests_pass():
-    done = subprocess.run(["node", "--test", str(Path(__file__).parent)], capture_output=True, text=True)
+def test_the_pages_own_tests_pass(tmp_path):
+    (tmp_path / "widget.mjs").write_text(bundle("widget.js"))
+    env = {**os.environ, "MMSP_BUNDLE": str(tmp_path / "widget.mjs")}
+    command = ["node", "--test", str(Path(__file__).with_name("inspector.test.mjs"))]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout
 
 
@@ -146,10 +151,11 @@ def test_request_and_events_of_a_turn():
     chat.ask("second")
     page = Page(chat)
     turn = chat.turns[1].id
-    document = json.loads(page.one("request", turn=turn)["text"])
-    assert [r["messages"] for r in document["requests"]] == [3, 5]
-    assert document["first"]["messages"][0]["content_items"][0]["text"] == "first"
-    assert document["first"]["config"]["tools"][0]["name"] == "look"
+    first, second = (page.one("request", turn=turn, number=number) for number in (1, 2))
+    document = json.loads(first["text"])
+    assert (first["count"], len(document["messages"]), len(json.loads(second["text"])["messages"])) == (2, 3, 5)
+    assert document["messages"][0]["content_items"][0]["text"] == "first"
+    assert document["config"]["tools"][0]["name"] == "look"
     found = page.one("events", turn=turn)
     kinds = [event["kind"] for event in found["events"]]
     assert kinds[-2:] == ["text.done", "stop"] and found["total"] == len(kinds)
