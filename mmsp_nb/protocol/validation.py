@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from mmsp_nb.protocol import items as shapes
 from mmsp_nb.protocol.configs import check_config, check_trace_id
+from mmsp_nb.protocol.dataurls import media_type_fault, picture_url_fault
 from mmsp_nb.protocol.errors import InvalidMessageError
 from mmsp_nb.protocol.suggestions import did_you_mean, nearest, shown
 
@@ -37,7 +38,6 @@ _DoneItem = (
 
 _KINDS = ("text", "thinking", "inline_data", "inline_thinking", "tool_call", "tool_result", "image_url", "embedding")
 _DONE = {f"{kind}.done": kind for kind in _KINDS}
-_URL = ("http:", "https:", "data:")
 
 _WORDS = {
     "data": "bytes (decode base64 text first)",
@@ -81,7 +81,7 @@ def check_messages(messages: Sequence[Mapping[str, Any]], *, client: str = "", f
         except ValidationError as error:
             raise _translated(error, message, index, client) from None
         for number, item in enumerate(message["content_items"]):
-            if fault := _fault(item):
+            if fault := _fault(item, message["role"]):
                 raise _item_error(item, f"message {index}, item {number}", fault, client)
 
 
@@ -115,7 +115,7 @@ def _hollow(message: Any) -> str:
     return "" if items else " is empty: 'content_items' must hold at least one item"
 
 
-def _fault(item: dict[str, Any]) -> str:
+def _fault(item: dict[str, Any], role: str) -> str:
     """What is wrong with an item whose fields have the right types; mostly nothing."""
     kind = item["type"]
     if kind == "tool_call.done":
@@ -130,10 +130,13 @@ def _fault(item: dict[str, Any]) -> str:
         if not item["tool_call_id"]:
             return "'tool_call_id' must not be empty: repeat that of the call"
         for url in item.get("images") or ():
-            if not url[:6].lower().startswith(_URL):
-                return f"'images' must hold http(s) or data: URLs, not {shown(url)}"
-    elif kind == "image_url.done" and not item["image_url"][:6].lower().startswith(_URL):
-        return f"'image_url' must be an http(s) or data: URL, not {shown(item['image_url'])}"
+            if fault := picture_url_fault(url):
+                return f"a URL in 'images' {fault}"
+    elif kind == "image_url.done":
+        if fault := picture_url_fault(item["image_url"]):
+            return f"'image_url' {fault}"
+    elif kind == "inline_data.done" and role == "user" and (fault := media_type_fault(item["mime_type"])):
+        return f"'mime_type' {fault}"  # what a model has sent may go back as it came
     return ""
 
 

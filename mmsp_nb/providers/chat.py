@@ -181,6 +181,8 @@ class ChatDecoder:
         self._client = vendor.client
         self._read_details = vendor.rules.get("reasoning_details")
         self._generate_ids = vendor.rules.get("generate_ids")
+        self._requests = requests
+        self._taken: set[str] | None = None  # ids of the calls that were sent, when one has to be made up
         self._encrypted: dict[str, Any] | None = None
         self._encrypted_items = 0
         self._calls: list[_Call] = []
@@ -247,7 +249,7 @@ class ChatDecoder:
         call_id, index = entry.get("id"), entry.get("index")
         call = self._find(call_id, index, name, arguments)
         if call is None:
-            generated = f"call_{len(self._calls)}" if self._generate_ids else ""
+            generated = "" if call_id or not self._generate_ids else self._new_id()
             call = _Call(f"tool_calls.{len(self._calls)}", generated)
             self._calls.append(call)
         if call_id:
@@ -261,6 +263,17 @@ class ChatDecoder:
             out.append(call.opening())
         elif call.name and arguments:
             out.append(call_delta("", arguments, call_id, call.key))
+
+    def _new_id(self) -> str:
+        """An id for a call that came without one, which no other call of the conversation has."""
+        if self._taken is None:
+            messages = [message for request in self._requests for message in (request.body or {}).get("messages", ())]
+            self._taken = {call["id"] for message in messages for call in message.get("tool_calls") or ()}
+        number = len(self._calls)
+        while (new := f"call_{number}") in self._taken:
+            number += 1
+        self._taken.add(new)
+        return new
 
     def _find(self, call_id: str | None, index: Any, name: str, arguments: str) -> _Call | None:
         """The call that a piece continues, or None when it begins one."""

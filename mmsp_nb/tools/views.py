@@ -26,6 +26,7 @@ from typing import Any
 
 from mmsp_nb import media
 from mmsp_nb.masking import mask_keys
+from mmsp_nb.protocol.dataurls import picture_url_fault
 from mmsp_nb.tools import tables
 
 __all__ = ["MAX_IMAGES", "MAX_TEXT", "View", "cut", "error_text", "short", "view"]
@@ -58,7 +59,9 @@ def view(value: Any) -> View:
     What does not fit is cut, and the text says so.
     """
     if isinstance(value, View):
-        return View(cut(value.text), tuple(value.images[:MAX_IMAGES]))
+        faults = {url: picture_url_fault(url) for url in value.images[:MAX_IMAGES]}
+        notes = "".join(f"\n(an image is left out: its URL {fault})" for fault in faults.values() if fault)
+        return View(cut(value.text) + notes, tuple(url for url, fault in faults.items() if not fault))
     writer = _Writer()
     try:
         text = writer.text(value)

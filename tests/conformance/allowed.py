@@ -113,6 +113,13 @@ RESPONSES = ("openai-official/*", "openai-responses/*", "deepseek-official/*", "
 ALLOWED: list[Allowed] = [
     # what is sent
     Allowed(
+        "better",
+        "a data URL that is none is refused before sending, by every client alike",
+        ("*/items/user-image-bad-data-url",),
+        OUTCOME,
+        fails_with("InvalidMessageError", item_type="image_url"),
+    ),
+    Allowed(
         "Q-31",
         "a list of tools demands one of them, in the form that the vendor documents",
         ("*/tool-choice-*",),

@@ -18,7 +18,7 @@ ITEMS: dict[str, dict[str, Any]] = {
     "inline_thinking": {"data": b"", "mime_type": "image/png"},
     "tool_call": {"name": "f", "arguments": {"a": [1]}, "tool_call_id": "c"},
     "tool_result": {"text": "", "tool_call_id": "c", "images": ["https://x/y.png", "data:image/png;base64,AA=="]},
-    "image_url": {"image_url": "DATA:image/png,plain"},
+    "image_url": {"image_url": "DATA:image/png;BASE64,AA=="},
     "embedding": {"embedding": [1.0, 2]},
 }
 
@@ -44,6 +44,30 @@ def refusal(*messages: Any, first: int = 0) -> InvalidMessageError:
 @pytest.mark.parametrize("role", ["user", "assistant", Role.USER, Role.ASSISTANT])
 def test_every_kind_of_item_may_stand_in_every_role(kind: str, role: str) -> None:
     check_messages([{"role": role, "content_items": [item(kind)]}])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "data:image/png;base64,AAAA",
+        "data:image/svg+xml;charset=utf-8;base64,AAA=",
+        "data:image/png;base64,AA\r\n  A=",
+        "data:audio/l16; rate=24000;base64,AAAA",
+        "data:application/pdf;base64,AA==",
+        "HTTPS://h/x.png",
+    ],
+)
+def test_urls_of_pictures_and_the_like_pass(url: str) -> None:
+    check_messages([user(item("image_url", image_url=url), item("tool_result", images=[url]))])
+
+
+@pytest.mark.parametrize("kind", ["image/png", "audio/l16;rate=24000", "audio/L16; codec=pcm; rate=24000", "a/b+c"])
+def test_media_types_pass(kind: str) -> None:
+    check_messages([user(item("inline_data", mime_type=kind))])
+
+
+def test_a_media_type_that_a_model_sent_goes_back_as_it_came() -> None:
+    check_messages([{"role": "assistant", "content_items": [item("inline_data", mime_type="")]}])
 
 
 def test_extra_keys_pass() -> None:
@@ -86,7 +110,20 @@ def test_legacy_names_pass_once_they_are_normalised(recwarn: pytest.WarningsReco
         (item("tool_result", tool_call_id=""), "tool_result", "repeat that of the call"),
         (item("tool_result", images="x"), "tool_result", "'images' must be a list of image URLs"),
         (item("tool_result", images=["http://x", 5]), "tool_result", "not 5 at position 1"),
-        (item("tool_result", images=["plot.png"]), "tool_result", "http(s) or data: URLs, not 'plot.png'"),
+        (item("tool_result", images=["plot.png"]), "tool_result", "in 'images' must be an http(s) or data: URL"),
+        (item("tool_result", images=["data:image/png;base64,A"]), "tool_result", "in 'images' holds no whole base64"),
+        (item("image_url", image_url="data:image/png,plain"), "image_url", "must be data:<mime type>;base64,<data>"),
+        (item("image_url", image_url="data:;base64,AA=="), "image_url", "needs a media type such as image/png"),
+        (item("image_url", image_url="data:text/html;base64,AA=="), "image_url", "must be a picture"),
+        (item("image_url", image_url="data:image/png;base64,"), "image_url", "holds no data"),
+        (item("image_url", image_url="data:image/png;base64,AA*A"), "image_url", "there is '*' in it"),
+        (item("image_url", image_url="data:image/png;base64,AA-A"), "image_url", "not the URL-safe way"),
+        (item("image_url", image_url="data:image/png;base64,AAé="), "image_url", "there is 'é' in it"),
+        (item("image_url", image_url="data:image/png;base64,AA"), "image_url", "2 characters, cut off or not padded"),
+        (item("image_url", image_url="data:image/png;base64,A=AA"), "image_url", "holds no whole base64"),
+        (item("image_url", image_url="data:image/png;base64,A==="), "image_url", "holds no whole base64"),
+        (item("inline_data", mime_type="png"), "inline_data", "needs a media type such as image/png, not 'png'"),
+        (item("inline_data", mime_type=""), "inline_data", "needs a media type"),
         (item("image_url", image_url="plot.png"), "image_url", "an http(s) or data: URL, not 'plot.png'"),
         (item("image_url", image_url=b"x"), "image_url", "an http(s) or data: URL, not a bytes"),
         (item("embedding", embedding=["a"]), "embedding", "a list of numbers, not 'a' at position 0"),

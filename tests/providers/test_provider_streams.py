@@ -31,7 +31,7 @@ from mmsp_nb.protocol.errors import (
     ProviderStreamError,
     StreamProtocolError,
 )
-from mmsp_nb.providers import messages
+from mmsp_nb.providers import chat, messages
 from mmsp_nb.providers.vendors import VENDORS, bedrock
 
 SIGNED = {"signature": "c2ln"}
@@ -356,4 +356,20 @@ def test_bedrock_unwraps_the_events_and_reads_its_exceptions() -> None:
     with pytest.raises(ProviderStreamError) as caught:
         messages.decoder(bedrock("x"), "m").decode({"message": "Too many requests"}, "throttlingException")
     error = {"client": "AnthropicOfficialClient", "code": "throttlingException", "status": 429}
-    assert (str(caught.value), attributes(caught.value)) == ("Too many requests", error)
+    assert str(caught.value).startswith("Too many requests. Wait a little")
+    assert attributes(caught.value) == error
+
+
+def test_chat_calls_without_ids_are_unique_in_the_conversation() -> None:
+    sent = [call("f", "call_0", a=1), call("f", "call_2", a=1)]
+    results = [{"type": "tool_result.done", "text": "", "tool_call_id": one["tool_call_id"]} for one in sent]
+    history = [
+        {"role": "user", "content_items": [text("go")]},
+        {"role": "assistant", "content_items": sent},
+        {"role": "user", "content_items": results},
+    ]
+    vendor = VENDORS["openai-chat"]
+    decoder = chat.decoder(vendor, "m", chat.build(vendor, "m", history, {}))
+    pieces = [calls(piece(0, "{}", None, "f")), calls(piece(1, "{}", "own", "f")), calls(piece(2, "{}", None, "f"))]
+    raws = [raw for event in pieces for raw in decoder.decode(event)]
+    assert [raw["tool_call_id"] for raw in raws] == ["call_1", "own", "call_3"]

@@ -93,7 +93,7 @@ def test_values(value, text):
 
 
 def test_a_tool_may_decide_for_itself():
-    assert view(View("mine", ("u",))) == View("mine", ("u",))
+    assert view(View("mine", ("https://h/u",))) == View("mine", ("https://h/u",))
 
 
 def test_generators_and_files_are_not_used_up(tmp_path):
@@ -268,3 +268,10 @@ def test_a_figure_that_cannot_be_drawn_is_text():
             raise RuntimeError("no fonts")
 
     assert view(Failing()).images == ()
+
+
+def test_a_view_keeps_only_images_that_can_be_sent() -> None:
+    seen = view(View("a chart", ("data:image/png;base64,AAAA", "data:image/png;base64,A*", "plot.png")))
+    assert seen.images == ("data:image/png;base64,AAAA",)
+    assert seen.text.startswith("a chart\n(an image is left out: its URL holds no base64")
+    assert seen.text.count("left out") == 2
