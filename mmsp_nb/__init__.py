@@ -16,6 +16,7 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
     from mmsp_nb.comparing import diff
     from mmsp_nb.conversation import Answer, Conversation, Turn
     from mmsp_nb.files import load
+    from mmsp_nb.mapping import Mapped, MapError, NotAskedError, amap, map
     from mmsp_nb.money import BudgetExceededError, spending
     from mmsp_nb.notebook.inspector import chat, inspect
     from mmsp_nb.protocol.abort import AbortSignal
@@ -74,6 +75,7 @@ _HOME = {
     "comparing": "diff",
     "conversation": "Answer Conversation Turn",
     "files": "load",
+    "mapping": "MapError Mapped NotAskedError amap map",
     "money": "BudgetExceededError spending",
     "notebook.inspector": "chat inspect",
     "protocol.abort": "AbortSignal",
@@ -99,6 +101,7 @@ _HOME = {
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 
+# `map` is public and not among them: ``from mmsp_nb import *`` must not hide Python's own
 __all__ = [
     "AbortError",
     "AbortSignal",
@@ -122,6 +125,9 @@ __all__ = [
     "IncompleteStreamError",
     "InvalidMessageError",
     "MMSPError",
+    "MapError",
+    "Mapped",
+    "NotAskedError",
     "Policy",
     "PromptCaching",
     "ProviderStreamError",
@@ -154,6 +160,7 @@ __all__ = [
     "UsageMetadata",
     "__version__",
     "allow_nested_asyncio",
+    "amap",
     "chat",
     "diff",
     "inspect",
@@ -177,7 +184,7 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    return sorted(set(__all__) | {name for name in globals() if name.startswith("__")})
+    return sorted({*__all__, *_MODULE_OF} | {name for name in globals() if name.startswith("__")})
 
 
 def load_ipython_extension(ipython: "Any") -> None:

@@ -18,12 +18,18 @@ def test_the_names_for_type_checkers_are_those_that_are_loaded():
         for alias in node.names
     }
     assert checked == {name: f"mmsp_nb.{module}" for name, module in mmsp_nb._MODULE_OF.items()}
-    assert set(mmsp_nb.__all__) == set(checked) | {
+    assert {*mmsp_nb.__all__, "map"} == set(checked) | {
         "__version__",
         "allow_nested_asyncio",
         "load_ipython_extension",
         "unload_ipython_extension",
     }
+
+
+def test_a_star_does_not_hide_the_map_of_python():
+    names = {}
+    exec("from mmsp_nb import *", names)
+    assert "map" not in names and "amap" in names and "map" in dir(mmsp_nb)
 
 
 def test_every_error_class_is_public():

@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 
 def test_everything_public_is_there():
     hidden = {"__version__", "load_ipython_extension", "unload_ipython_extension"}
-    for name in {*mmsp_nb.__all__, *mmsp_nb.testing.__all__} - hidden:
+    for name in {*mmsp_nb.__all__, *mmsp_nb.testing.__all__, "map"} - hidden:
         assert f"### `{name}`\n" in PAGE
     for name in [*OPTIONS, *SUBCOMMANDS, *MMSPMagics.class_own_traits(config=True)]:
         assert f"| `{name}` |" in PAGE
