@@ -7,9 +7,11 @@ touches the network is async, and nothing happens before the first step of an it
 from __future__ import annotations
 
 import asyncio
+import copy
 import warnings
 import weakref
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import AsyncGeneratorType, TracebackType
 from typing import Any, NoReturn, Self, cast
 
@@ -92,10 +94,14 @@ class AutoLLMClient:
         self._holder: Call | None = None  # the latest stateful call
         self._calls: set[Call] = set()
 
-    def sibling(self) -> Self:
-        """Another client of the same model, endpoint and key, with an empty history."""
+    def sibling(self, *, retries: int | None = None) -> Self:
+        """Another client of the same model, endpoint and key, with an empty history, and ``retries`` if given."""
         other = object.__new__(type(self))
-        other._connect(self._endpoint.route, self._endpoint.transport)
+        transport = self._endpoint.transport
+        if retries is not None and hasattr(transport, "policy"):
+            transport = copy.copy(transport)
+            transport.policy = replace(transport.policy, retries=retries)
+        other._connect(self._endpoint.route, transport)
         return other
 
     # who it is
