@@ -16,7 +16,8 @@ if _TYPE_CHECKING:  # the same names once more, for type checkers and editors
     from mmsp_nb.comparing import diff
     from mmsp_nb.conversation import Answer, Conversation, Turn
     from mmsp_nb.files import load
-    from mmsp_nb.mapping import Mapped, MapError, NotAskedError, amap, map
+    from mmsp_nb.mapping import MapError, Mapped, NotAskedError, amap
+    from mmsp_nb.mapping import map as map
     from mmsp_nb.money import BudgetExceededError, spending
     from mmsp_nb.notebook.inspector import chat, inspect
     from mmsp_nb.protocol.abort import AbortSignal
