@@ -76,6 +76,8 @@ def parse_json(text: str) -> Any:
             return json.loads(candidate)
         except json.JSONDecodeError as caught:
             error = error or caught
+        except RecursionError:
+            raise ValueError("the answer is not JSON that can be read: it is nested too deeply") from None
     assert error is not None
     if not text.strip():
         raise ValueError("the answer is empty, so there is no JSON in it")

@@ -11,6 +11,7 @@ from mmsp_nb import files, tracing
 from mmsp_nb.approval import PendingCall
 from mmsp_nb.choosing import make_client
 from mmsp_nb.conversation import Conversation
+from mmsp_nb.filechecks import record_fault
 from mmsp_nb.money import BESIDES, checked_budget
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_message, copy_messages
@@ -178,6 +179,8 @@ class _Reader:
             record = json.loads(line)
         except json.JSONDecodeError as error:
             raise self._fault(f"no valid JSON from column {error.colno} on ({error.msg})") from None
+        except RecursionError:
+            raise self._fault("it is nested too deeply") from None
         kind = record.get("is") if isinstance(record, dict) else None
         if self._count is not None:
             raise self._fault("there is more after the last record")
@@ -192,8 +195,11 @@ class _Reader:
         if take is None:
             raise self._fault(f"a record of a kind that this version does not know: {str(kind)[:40]!r}")
         try:
-            take(files.unpacked(record))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            record = files.unpacked(record)
+            if fault := record_fault(record):
+                raise self._fault(f"the {kind} record is damaged: {fault}")
+            take(record)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             if isinstance(error, ConversationFileError):
                 raise
             what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -238,8 +244,6 @@ class _Reader:
     def _item(self, record: dict[str, Any]) -> None:
         if self._where is None:
             raise self._fault("an item that belongs to no message")
-        if not isinstance(record["item"]["type"], str):
-            raise self._fault("an item without a type")
         self._where.append(record["item"])
 
     def _branch(self, record: dict[str, Any]) -> None:
@@ -292,6 +296,8 @@ def _from_trace(path: Path, text: str, tools: Any, client: Any, options: dict[st
         what = "this is no conversation, and no trace"
         try:
             json.loads(text)
+        except RecursionError:
+            raise ConversationFileError(f"{what}: it is nested too deeply", path=path) from None
         except json.JSONDecodeError as error:
             raise ConversationFileError(
                 f"{what}: no valid JSON from column {error.colno} on ({error.msg})", path=path, line=error.lineno

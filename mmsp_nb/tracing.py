@@ -82,6 +82,8 @@ def load(path: str | Path) -> list[UniMessage]:
         OSError: the file cannot be read.
         ValueError: it is no trace.
     """
+    from mmsp_nb.filechecks import item_fault, record_fault  # pydantic's larger half, which only a load needs
+
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
         messages: list[UniMessage] = normalize_legacy_messages(record["history"])
@@ -89,7 +91,12 @@ def load(path: str | Path) -> list[UniMessage]:
             for item in message["content_items"]:
                 if item["type"].partition(".")[0] in _MEDIA and isinstance(item["data"], str):
                     item["data"] = base64.b64decode(item["data"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+        for message in messages:
+            record = {"is": "message", **message}
+            faults = [record_fault(record), *map(item_fault, message["content_items"])]
+            if any(faults):
+                raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{path} is no trace file") from None
     return messages
 

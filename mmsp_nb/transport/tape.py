@@ -181,7 +181,7 @@ def read(path: Path) -> Tape:
                     exchange.pieces.append((float(entry["t"]), _unpacked(entry)))
             except _DamagedError as error:
                 raise ValueError(f"{path}, line {number}: {error}; record it anew") from None
-            except (ValueError, KeyError, TypeError, AttributeError, AssertionError):
+            except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError, OverflowError):
                 raise ValueError(f"{path}, line {number}: this is no recording") from None
     if exchange is not None or not number:
         raise ValueError(f"{path}, line {max(number, 1)}: the recording ends in the middle; record it anew")
