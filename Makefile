@@ -14,7 +14,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record bench clean
+.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record kernels bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -35,6 +35,7 @@ install: ## the environment with everything for development
 test: check ## every check and every test, the notebooks included
 	@$(INSTALL) browser
 	@$(BIN)/python scripts/lab.py fetch
+	@$(BIN)/python scripts/old_kernels.py
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered --nbval tests $(NOTEBOOKS)
 
 check: lint format-check typecheck ## lint, format and types, without the tests
@@ -77,7 +78,10 @@ conformance: install ## this package and the reference side by side, live, 3,000
 conformance-record: install ## the same, and keeps the reference's results for the ordinary tests
 	@$(BIN)/python tests/conformance/run.py --record
 
-bench: install ## speed, memory and output beside their peers, into benchmarks/RESULTS.md
+kernels: install ## environments with the oldest ipykernel and with Colab's IPython, in .venvs/
+	@$(BIN)/python scripts/old_kernels.py
+
+bench: kernels ## speed, memory and output beside their peers, into benchmarks/RESULTS.md
 	@$(BIN)/python benchmarks/run.py
 
 clean: ## removes the environment and everything built; the model in the user's cache stays

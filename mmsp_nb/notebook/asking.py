@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from mmsp_nb.protocol.suggestions import did_you_mean
 
 from . import resolving
-from .bridge import unbroken
 from .chats import Chats
 from .deciding import Decision
 from .failures import calm, stopped
 from .host import form, quiet
+from .interrupts import unbroken
 from .options import OptionError, Options
 from .prompt import expand
 

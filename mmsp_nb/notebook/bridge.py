@@ -7,11 +7,9 @@ code: by awaiting, when the cell itself is a coroutine (widgets live then), or b
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import contextlib
 import functools
-import signal
 import sys
 import threading
 import time
@@ -26,11 +24,12 @@ from mmsp_nb.hosts import Stream
 from mmsp_nb.tools import PreparedCall, ToolOutcome, Verdict, run_calls, tables
 
 from .failures import remember_for_debugger
+from .interrupts import interrupt_main_thread, interruptible
 from .richness import rich_html
 from .stopping import Stoppable
 from .tee import Sink, recording
 
-__all__ = ["Drawing", "Mailbox", "Session", "interruptible", "unbroken"]
+__all__ = ["Drawing", "Mailbox", "Session"]
 
 POLL = 0.1
 """Seconds that a blocking wait lasts at most."""
@@ -307,7 +306,7 @@ class Session:
         """End the answer as an interrupt of its cell would. From any thread; returns at once."""
         self._mailbox.put(self._asked_to_stop)
         if self._tool_on is threading.main_thread():
-            _interrupt_main_thread()
+            interrupt_main_thread()
 
     def _asked_to_stop(self) -> None:
         if not (self._stopped or self._over):
@@ -328,46 +327,3 @@ class Session:
             self._mailbox.wait(0.01)
             for work in self._mailbox.take():
                 work()
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Within it, an interrupt raises KeyboardInterrupt at once, also where a kernel would only cancel the task."""
-    with _on_interrupt(signal.default_int_handler):
-        yield
-
-
-@contextlib.contextmanager
-def unbroken(*, forget: bool = False) -> Iterator[None]:
-    """Within it, an interrupt waits for the end. With ``forget`` it is dropped: one interrupt ends a cell."""
-    came: list[Any] = []
-    with _on_interrupt(lambda *details: came.append(details)) as before:
-        yield
-    if came and not forget and callable(before):
-        before(*came[0])
-
-
-@contextlib.contextmanager
-def _on_interrupt(handler: Any) -> Iterator[Any]:
-    """Handle interrupts in that way, and give the handler from before; off the main thread nothing is changed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield None
-        return
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        signal.signal(signal.SIGINT, handler)
-    except (ValueError, OSError, AttributeError):
-        before = None
-    try:
-        yield before
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
-
-
-def _interrupt_main_thread() -> None:
-    """As a kernel's interrupt: it also wakes a system call that waits, where the platform can."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    else:
-        _thread.interrupt_main()

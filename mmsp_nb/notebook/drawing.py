@@ -15,10 +15,11 @@ from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import AbortError
 
 from . import buttons, tee
-from .bridge import THREADS, Session, unbroken
+from .bridge import THREADS, Session
 from .deciding import panel
 from .failures import calm, stopped
 from .host import connect_tools, form, in_kernel
+from .interrupts import once, unbroken
 from .markdown import prepare
 from .output import LiveOutput
 from .plain import PlainOutput
@@ -77,8 +78,11 @@ class Drawing:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         elapsed = time.monotonic() - self._began
+        interrupted = isinstance(error, KeyboardInterrupt | asyncio.CancelledError)
+        if interrupted and in_kernel(self._shell):
+            once()
         try:
-            with unbroken(forget=isinstance(error, KeyboardInterrupt | asyncio.CancelledError)):
+            with unbroken(forget=interrupted):
                 self._button.end()
                 self._finish(error, elapsed)
         except KeyboardInterrupt:
