@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-from . import resolving
+from . import editing, resolving
 from .chats import Chats
 from .deciding import Decision
 from .failures import calm, stopped
@@ -20,6 +20,7 @@ from .host import form, quiet
 from .interrupts import unbroken
 from .options import OptionError, Options
 from .prompt import expand
+from .sources import Source
 
 if TYPE_CHECKING:
     from mmsp_nb.answer import Answer
@@ -77,6 +78,7 @@ class Asking:
     def __post_init__(self) -> None:
         options = self.options
         known = self._known()
+        self.source = None if options.edit is None else self._source()
         self.prompt = expand(options.prompt, known, self.first_line) if options.prompt else self.ready
         resolving.resolve(options, known)
         images = [resolving.image(value, self.namespace) for value in options.image]
@@ -85,15 +87,20 @@ class Asking:
             if self.prompt is None and not self.again:
                 raise OptionError("--image and --file go beside a prompt")
             self.prompt = _beside(self.prompt, files, images)
+        if self.source is not None:
+            self.prompt = _beside(self.prompt, [editing.instruction(self.source)], [])
         client = None if options.client is None else resolving.client(options.client, self.namespace)
         if client is not None and (options.model or options.client_type):
             raise OptionError("give --client, or --model and --client-type: a client has its model")
-        if options.new:
-            self.chat = self.chats.renew(options.chat, model=options.model, client=options.client_type, using=client)
+        named: dict[str, Any] = {"model": options.model, "client": options.client_type, "using": client}
+        if options.dry_run:
+            self.chat = self.chats.glimpse(options.chat, new=options.new, **named)
         else:
-            self.chat = self.chats.get(options.chat, model=options.model, client=options.client_type, using=client)
-        if options.chat:
-            self.chats.use(options.chat)
+            begin = self.chats.renew if options.new else self.chats.get
+            self.chat = begin(options.chat, **named)
+            if options.chat:
+                self.chats.use(options.chat)
+        self._check_budget()
         self.tools = None if options.tools is None else self._tools(options.tools)
         self.type = None if options.type is None else _type(options.type, self.namespace)
         self.policy = None if options.ask is None else self.chat.policy.asking(self._named(options.ask))
@@ -102,14 +109,55 @@ class Asking:
             self._ask_again()
 
     def _known(self) -> dict[str, Any]:
-        """The user's variables, and `Err` if an expression speaks of it."""
+        """The user's variables, and our own names `Err`, `cell` and `In` if an expression speaks of them.
+
+        What the user has called so comes first; but `In` is what was typed, before magics were rewritten.
+        """
+        cells, mine = self.chats.cells, self.namespace
+        if cells is None:
+            return mine
+        written = " ".join([self.options.prompt, *(value for _, value in self.options.deferred)])
+        more: dict[str, Any] = {}
+        if "Err" in written and "Err" not in mine:
+            more["Err"] = cells.failures
+        if "cell(" in written and not callable(mine.get("cell")):
+            more["cell"] = cells.sources
+        if "In[" in written and cells.sources.is_history(mine.get("In")):
+            more["In"] = cells.sources.history()
+        return {**mine, **more} if more else mine
+
+    def _source(self) -> Source:
+        """The cell that ``--edit`` names."""
+        target = str(self.options.edit)
+        if "{{" in target:
+            raise OptionError("--edit takes In[7], or the id or tag of a cell, as it is")
+        if self.chats.cells is None or not self.options.prompt:
+            raise OptionError("--edit needs a prompt that says what to change")
+        try:
+            return self.chats.cells.sources.find(target)
+        except OptionError as error:
+            raise OptionError(f"--edit {target}: {error}") from None
+
+    def _check_budget(self) -> None:
+        """A limit of cost for a model without prices could not be kept; models on this machine cost nothing."""
+        from mmsp_nb import choosing, local
+
+        model = self.chat.model
+        if self.options.budget and not self.options.compare and choosing.prices(self.chat.client) is None:
+            if not local.is_local(model):
+                raise OptionError(f"--budget cannot be kept: the prices of {model} are not known; see --max-calls")
+            self.options.budget = None
+
+    def limit(self, chat: Conversation) -> None:
+        """Set the limits of this cell to ``chat``."""
+        from mmsp_nb import choosing
+
         options = self.options
-        if self.chats.failures is None or "Err" in self.namespace:
-            return self.namespace
-        written = [options.prompt, *(value for _, value in options.deferred)]
-        return (
-            {**self.namespace, "Err": self.chats.failures} if any("Err" in text for text in written) else self.namespace
-        )
+        chat.max_turns = options.max_turns or self.chat.max_turns
+        chat.max_calls = options.max_calls or self.chat.max_calls
+        chat.max_cost = self.chat.max_cost
+        if options.budget and choosing.prices(chat.client) is not None:
+            chat.max_cost = options.budget
 
     def _ask_again(self) -> None:
         """Take the prompt and the wishes of the last question; what is given now comes first."""
@@ -208,16 +256,16 @@ class Asking:
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """Around the request: this cell's limit, silence if wanted; afterwards the variables, whatever happened."""
+        """Around the request: this cell's limits, silence if wanted; afterwards the variables, whatever happened."""
         from mmsp_nb.rerunning import in_place_of
 
         old = self._replaced()
         before = {id(turn) for turn in self.chat.turns}
-        limit = self.chat.max_turns
+        limits = {name: getattr(self.chat, name) for name in ("max_turns", "max_calls", "max_cost")}
         shown = self.options.format or ("markdown" if self.type is None else "json")
         silence, shape = quiet.set(self.options.quiet), form.set(shown)
         try:
-            self.chat.max_turns = self.options.max_turns or limit
+            self.limit(self.chat)
             with in_place_of(self.chat, old) if old else contextlib.nullcontext():
                 yield
         except Exception as error:
@@ -226,7 +274,8 @@ class Asking:
             with unbroken():
                 quiet.reset(silence)
                 form.reset(shape)
-                self.chat.max_turns = limit
+                for name, value in limits.items():
+                    setattr(self.chat, name, value)
                 self._bind(before)
 
     def _bind(self, before: set[int]) -> None:
@@ -238,8 +287,10 @@ class Asking:
         if self.cell is not None:
             self.chats.made[turn.id] = self.cell.text, self.cell.serial
         answer = Answer(turn)
-        if self.options.format == "code" and turn.state == "done" and turn.reason == "answer":
+        if answer.complete and self.options.format == "code":
             self.chats.offer(answer.text)
+        if answer.complete and self.source is not None:
+            self.chats.propose(answer.text, self.source)
         self.namespace[LAST] = answer
         if self.options.out:
             self.namespace[self.options.out] = answer

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.protocol.suggestions import did_you_mean
 
 from .behind import Behind
@@ -14,6 +15,9 @@ from .options import OptionError
 
 if TYPE_CHECKING:
     from mmsp_nb.conversation import Conversation
+
+    from .host import Cells
+    from .sources import Source
 
 __all__ = ["Chats", "Defaults"]
 
@@ -28,6 +32,7 @@ class Defaults:
     client: str | None = None
     system: str | None = None
     max_turns: int = 10
+    budget: float | None = None
 
 
 class Chats:
@@ -42,14 +47,16 @@ class Chats:
         self._defaults = defaults
         self._namespace = namespace
         self.current = FIRST
-        self.failures: Mapping[int, BaseException] | None = None
-        """The last exceptions, for ``{{Err[3]}}``."""
+        self.cells: Cells | None = None
+        """The cells of the shell: their sources, and the exceptions that ended them."""
         self.made: dict[str, tuple[str, int]] = {}
         """By the id of a turn: what the cell that made it was, and the number of its run."""
         self._chats: dict[str, Conversation] = {}
         self.behind = Behind()
         self.offer: Callable[[str], None] = lambda text: None
         """Puts the code of an answer into the next cell."""
+        self.propose: Callable[[str, Source], None] = lambda text, source: None
+        """Shows and keeps the new version of a cell that is in an answer."""
         self.compared: weakref.WeakKeyDictionary[Conversation, Any] = weakref.WeakKeyDictionary()
         """The last comparison of each chat."""
 
@@ -72,7 +79,6 @@ class Chats:
         Raises OptionError when the model cannot be used.
         """
         from mmsp_nb.choosing import stateful
-        from mmsp_nb.protocol.errors import MMSPError
 
         found = self.find(name)
         try:
@@ -94,25 +100,56 @@ class Chats:
     def renew(
         self, name: str | None = None, *, model: str | None = None, client: str | None = None, using: Any = None
     ) -> Conversation:
-        """A new chat under that name. The one before stays in its variable, if it has one."""
-        from mmsp_nb.protocol.errors import MMSPError
+        """A new chat under that name. The one before stays in its variable, if it has one.
 
+        Unless something else is said it is answered by the model of the chat of that name, else of the current one.
+        """
         name = name or self.current
-        before = self._chats.get(name)
-        if using is not None:
-            if hasattr(using, "set_history"):
-                using.set_history([])
-        elif model is None and client is None and before is not None:
-            model, client = before.model, getattr(before.client, "client_type", None)
+        before = self._chats.get(name) or self.find()
+        if using is not None and hasattr(using, "set_history"):
+            using.set_history([])
         try:
+            if using is None and model is None and client is None and before is not None:
+                return self._like(before, name)
             return self._make(name, model, client, using)
+        except MMSPError as error:
+            raise OptionError(_said(error)) from None
+
+    def glimpse(
+        self,
+        name: str | None = None,
+        *,
+        new: bool = False,
+        model: str | None = None,
+        client: str | None = None,
+        using: Any = None,
+    ) -> Conversation:
+        """What `get` or `renew` would give, as a conversation of its own if anything would change: nothing does.
+
+        Raises OptionError when the model cannot be used.
+        """
+        found = self.find(name)
+        changes = using is not None or client is not None or (model is not None and found and model != found.model)
+        if found is not None and not new and not changes:
+            return found
+        stand_in = None if using is None else _stand_in(using)
+        try:
+            if found is None or new:
+                same = found or self.find()
+                if stand_in is None and model is None and client is None and same is not None:
+                    return self._like(same, name or self.current, keep=False)
+                return self._make(name or self.current, model, client, stand_in, keep=False)
+            if stand_in is None:
+                from mmsp_nb.choosing import make_client
+
+                options = {"transport": found._transport} | ({} if client is None else {"client_type": client})
+                stand_in = make_client(model or found.model, options)
+            return found.fork(client=stand_in)
         except MMSPError as error:
             raise OptionError(_said(error)) from None
 
     def reconnect(self) -> None:
         """Make the clients of all chats again: what they reach has changed. Models nobody named are chosen anew."""
-        from mmsp_nb.protocol.errors import MMSPError
-
         for name, chat in list(self._chats.items()):
             if not chat.turns and chat.why is not None and self._variable(name) is not chat:
                 del self._chats[name]
@@ -127,7 +164,7 @@ class Chats:
         """Make that chat, or the Conversation in the variable of that name, the current one."""
         found = self.find(name)
         if found is None:
-            known = [*self._chats, *self._variables()]
+            known = [*self._chats, *self.variables()]
             raise OptionError(f"there is no chat {name!r}{did_you_mean(name, known)}; %mmsp new {name} begins one")
         self._chats.setdefault(name, found)
         self.current = name
@@ -141,7 +178,21 @@ class Chats:
     def _own(self, chat: Conversation) -> bool:
         return any(each is chat for each in self._chats.values()) and self._variable(self.current) is not chat
 
-    def _make(self, name: str, model: str | None, client: str | None, using: Any = None) -> Conversation:
+    def _like(self, before: Conversation, name: str, *, keep: bool = True) -> Conversation:
+        """A new chat that is answered as ``before`` is, where its client can be had once more."""
+        client = None
+        if hasattr(before.client, "sibling"):
+            client = before.client.sibling()
+        elif _wrapped(before.client) is not before.client:
+            client = _wrapped(before.client)  # it shows no history, so that there is none to share
+        made = self._make(name, None, None, client, keep=keep)
+        if client is not None:
+            made._transport, made.why = before._transport, before.why
+        return made
+
+    def _make(
+        self, name: str, model: str | None, client: str | None, using: Any = None, *, keep: bool = True
+    ) -> Conversation:
         from mmsp_nb.conversation import Conversation
         from mmsp_nb.tools import registry
 
@@ -151,18 +202,29 @@ class Chats:
         options: dict[str, Any] = {} if client is None else {"client_type": client}
         if using is not None:
             options = {"client": using}
-        chat = Conversation(
-            model, tools=registry, system=defaults.system, max_turns=defaults.max_turns, name=name, **options
-        )
-        self._chats[name] = chat
+        options |= {"system": defaults.system, "max_turns": defaults.max_turns, "budget": defaults.budget}
+        chat = Conversation(model, tools=registry, name=name, **options)
+        if keep:
+            self._chats[name] = chat
         return chat
 
     def _variable(self, name: str) -> Conversation | None:
         value = self._namespace.get(name)
         return value if _is_conversation(value) else None
 
-    def _variables(self) -> list[str]:
+    def variables(self) -> list[str]:
+        """Variables of the user that hold a Conversation."""
         return [name for name, value in self._namespace.items() if _is_conversation(value)]
+
+
+def _stand_in(client: Any) -> Any:
+    """A client that is asked nothing in place of ``client``, whose history is left alone."""
+    if hasattr(client, "sibling"):
+        return client.sibling()
+    from mmsp_nb.restoring import AbsentClient
+
+    model = str(getattr(client, "model", None) or type(client).__name__)
+    return AbsentClient(model, getattr(client, "client_type", None), RuntimeError("nothing is asked in a dry run"))
 
 
 def _wrapped(client: Any) -> Any:

@@ -10,7 +10,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 from . import recordings
 from .chats import Chats
 from .listing import models_page
-from .options import OPTIONS, SUBCOMMANDS, OptionError
+from .options import OPTIONS, SHORT, SUBCOMMANDS, OptionError
 from .sanitize import single_line
 from .secrets import mask
 from .turn_commands import TurnCommands
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["Commands", "choice"]
 
 _TAKES = {
-    **dict.fromkeys(("branch", "export", "fork", "keep", "mcp", "model", "new", "save", "stop", "traces", "use"), 1),
+    **dict.fromkeys(
+        ("apply", "branch", "cells", "export", "fork", "help", "keep", "mcp", "new", "save", "stop", "traces", "use"), 1
+    ),
     "load": 2,
+    "model": 3,
     "models": 9,
     "record": 2,
     "replay": 2,
@@ -57,6 +60,10 @@ class Commands(TurnCommands):
         self._chats = chats
         self._configured = model
         self._source = source
+        self.live: Callable[[], bool] = lambda: False
+        """Whether somebody watches, in a front end that shows widgets."""
+        self.apply: Callable[[str | None], str] = lambda name: ""
+        """Puts the new version of a cell into the next one."""
 
     def run(self, name: str, words: list[str]) -> Any:
         """Run one subcommand. OptionError for words it cannot use."""
@@ -83,13 +90,18 @@ class Commands(TurnCommands):
                 lines.append(f"system {single_line(chat.system, 70)}")
             if spent := _spent(chat):
                 lines.append(f"spent  {spent}")
+            lines += _budgets(chat)
         if behind := self._chats.behind.count():
             lines.append(f"behind {_count(behind, 'question')} in the background; %mmsp stop")
         names = self._tools(chat).names()
         lines.append(f"tools  {', '.join(names)}" if names else "tools  none; decorate a function with @mmsp_nb.tool")
         return "\n".join([*lines, "help   %mmsp help"])
 
-    def do_model(self, model: str | None = None) -> str:
+    def do_apply(self, name: str | None = None) -> str:
+        return self.apply(name)
+
+    def do_model(self, *words: str) -> str:
+        model, kind = _model_words(words)
         if model is None:
             chat = self._chats.find()
             name, why = choice(self._configured(), self._source()) if chat is None else (chat.model, chat.why)
@@ -98,7 +110,7 @@ class Commands(TurnCommands):
             )
         before = self._chats.find()
         known = before is not None and bool(before.turns)
-        chat = self._chats.get(model=model)
+        chat = self._chats.get(model=model, client=kind)
         return f"{chat.model} answers from now on" + (", and knows what was said before" if known else "")
 
     def do_models(self, *words: str) -> str:
@@ -138,7 +150,16 @@ class Commands(TurnCommands):
 
     def do_history(self) -> Any:
         chat = self._chats.find()
-        return "nothing has been said yet" if chat is None or not chat.turns else chat
+        if chat is None or not chat.turns:
+            return "nothing has been said yet"
+        from .inspector import History
+
+        return History(chat, live=self.live())
+
+    def do_cells(self, file: str | None = None) -> Any:
+        from .documents import cells
+
+        return self._tried(cells, self._begun("put into cells"), file)
 
     def do_browse(self) -> Any:
         return self._chats.get().browse()
@@ -205,12 +226,14 @@ class Commands(TurnCommands):
     def do_replay(self, *words: str) -> str:
         return recordings.replay(self._chats, *words)
 
-    def do_help(self) -> str:
+    def do_help(self, name: str | None = None) -> str:
+        if name is not None:
+            return _help_about(name)
         lines = ["%%mmsp [options]", "the prompt, with {{expressions}}", "", "options"]
         lines += [f"  {name:<14} {option.about}" for name, option in OPTIONS.items()]
         lines += ["", "%mmsp SUBCOMMAND"]
         lines += [f"  {name:<10} {about}" for name, about in SUBCOMMANDS.items()]
-        return "\n".join([*lines, "", "%config MMSPMagics shows the settings. The last answer is in _mmsp."])
+        return "\n".join([*lines, "", "%mmsp? shows what holds now. The last answer is in _mmsp."])
 
     def _begun(self, command: str) -> Conversation:
         chat = self._chats.find()
@@ -230,6 +253,46 @@ class Commands(TurnCommands):
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _model_words(words: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """``ID [CLIENT_TYPE]``, the type also as ``--client-type TYPE``."""
+    plain = [word.removeprefix("--client-type=") for word in words if word not in ("--client-type", "-m", "--model")]
+    for word in plain:
+        if word.startswith("-"):
+            raise OptionError(f"%mmsp model takes no {word}: model {SUBCOMMANDS['model']}")
+    if len(plain) > 2:
+        raise OptionError(f"%mmsp model cannot use {plain[2]!r}: model {SUBCOMMANDS['model']}")
+    if len(plain) == 2:
+        from mmsp_nb.providers.vendors import VENDORS
+
+        if plain[1] not in VENDORS:
+            raise OptionError(
+                f"%mmsp model cannot use {plain[1]!r}: it is no client type{did_you_mean(plain[1], VENDORS)}"
+            )
+    if len(words) > len(plain) and not plain:
+        raise OptionError("%mmsp model needs the id of a model")
+    return (plain[0] if plain else None), (plain[1] if len(plain) > 1 else None)
+
+
+def _help_about(name: str) -> str:
+    """The line about an option or a subcommand."""
+    option = OPTIONS.get(SHORT.get(name, name)) or OPTIONS.get(f"--{name}")
+    lines = [f"%mmsp {name} {SUBCOMMANDS[name]}"] if name in SUBCOMMANDS else []
+    if option is not None:
+        lines.append(f"%%mmsp {SHORT.get(name, name if name.startswith('-') else f'--{name}')} {option.about}")
+    if not lines:
+        raise OptionError(f"there is no option or subcommand {name}{did_you_mean(name, [*SUBCOMMANDS, *OPTIONS])}")
+    return "\n".join(lines)
+
+
+def _budgets(chat: Conversation) -> list[str]:
+    from mmsp_nb.money import dollars, spending
+
+    limits = [] if chat.budget is None else [f"{dollars(chat.spent)} of {dollars(chat.budget)} for this chat"]
+    if spending.budget is not None:
+        limits.append(f"{dollars(spending.spent)} of {dollars(spending.budget)} for this kernel")
+    return [f"budget {', '.join(limits)}"] if limits else []
 
 
 def _spent(chat: Conversation) -> str:

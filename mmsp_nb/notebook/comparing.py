@@ -66,7 +66,7 @@ class Column:
             client = _client(self.label, asking)
             self.chat = asking.chat.fork(client=client, name=self.label)
             del self.chat.turns[len(base) :]
-            self.chat.max_turns = asking.options.max_turns or asking.chat.max_turns
+            asking.limit(self.chat)
             self._before = len(base)
             remember(getattr(getattr(getattr(client, "_endpoint", None), "route", None), "api_key", None))
         except (MMSPError, OptionError, TypeError) as error:
@@ -161,8 +161,6 @@ class Comparing:
     """The question on its way. `run` or `arun`, once."""
 
     def __init__(self, asking: Asking, shell: Any, *, live: bool) -> None:
-        if asking.options.background:
-            raise OptionError("--compare and --background do not go together")
         if asking.prompt is None or asking.again:
             raise OptionError("--compare needs a prompt")
         self._asking, self._shell = asking, shell
@@ -261,6 +259,7 @@ class Comparing:
     def _remember(self) -> None:
         asking = self._asking
         answers = {column.label: Answer(column.turns[-1]) for column in self._columns if column.turns}
+        asking.chat._pay(turn for column in self._columns for turn in column.turns)
         if answers:
             asking.chats.compared[asking.chat] = Comparison(asking, self._columns, self._replaced)
         if asking.options.out:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from .host import in_kernel
+
 # what draws is loaded when the first answer is drawn
 __all__ = ["register", "unregister"]
 
@@ -21,9 +23,34 @@ def register(shell: Any) -> None:
         formatters["text/plain"].for_type_by_name(module, name, _plain)
         formatters["text/html"].for_type_by_name(module, name, _answer if name == "Answer" else _conversation)
 
+    if not in_kernel(shell) and not isinstance(shell.display_trap.hook, _Hook):
+        shell.display_trap.hook = _Hook(shell.display_trap.hook)
+
+
+class _Hook:
+    """A terminal's display hook that shows nothing of an answer that was just drawn: no bare ``Out[3]:`` either."""
+
+    def __init__(self, hook: Any) -> None:
+        self.hook = hook
+
+    def __call__(self, result: Any = None) -> None:
+        if (
+            type(result).__name__ == "Answer"
+            and getattr(result, "shown", False)
+            and hasattr(self.hook, "update_user_ns")
+        ):
+            result.shown = False
+            self.hook.check_for_underscore()
+            self.hook.update_user_ns(result)
+            self.hook.fill_exec_result(result)
+        else:
+            self.hook(result)
+
 
 def unregister(shell: Any) -> None:
     """Go back to the objects' own representations."""
+    if isinstance(hook := shell.display_trap.hook, _Hook):
+        shell.display_trap.hook = hook.hook
     for module, name in _TYPES:
         for kind in ("text/plain", "text/html"):
             with contextlib.suppress(KeyError):

@@ -12,11 +12,23 @@ from mmsp_nb.questions import Question
 from mmsp_nb.transport.failures import public_url
 
 from .options import OptionError
+from .sanitize import shorten
 
 if TYPE_CHECKING:
+    from mmsp_nb.conversation import Conversation
+
     from .asking import Asking
 
 __all__ = ["describe"]
+
+MAX_TEXT = 4_000
+"""Characters of one text in the body that are shown."""
+
+MAX_PROMPT = 20_000
+"""Characters of the prompt that are shown."""
+
+MAX_ENTRIES = 8
+"""Entries of a list in the body that are shown: the first two and the last ones."""
 
 _DATA = re.compile(r"(?P<head>(?:data:[\w.+/-]+(?:;[\w.=+-]+)*;base64,)?[A-Za-z0-9+/]{32})[A-Za-z0-9+/=]{400,}\Z")
 
@@ -24,9 +36,24 @@ _DATA = re.compile(r"(?P<head>(?:data:[\w.+/-]+(?:;[\w.=+-]+)*;base64,)?[A-Za-z0
 def describe(asking: Asking) -> str:
     """What the question would send: an overview, the request's body as the vendor gets it, the prompt.
 
-    Data of pictures is cut short. Neither headers nor keys are part of it.
+    The middle of a long history, long texts and data of pictures are left out, and it says so. Neither headers nor keys
+    are part of it. Of a comparison it is what each model would get.
     """
-    chat, given = asking.chat, asking._given()
+    if not asking.options.compare:
+        return _one(asking, asking.chat)
+    from .comparing import _client
+
+    parts = []
+    for label in asking.options.compare:
+        try:
+            parts.append(_one(asking, asking.chat.fork(client=_client(label, asking))))
+        except (MMSPError, TypeError) as error:
+            raise OptionError(f"--compare {label}: {error}") from None
+    return "\n\n".join(parts)
+
+
+def _one(asking: Asking, chat: Conversation) -> str:
+    given = asking._given()
     tools = chat.tools if asking.tools is None else asking.tools
     config = {**chat.config, **given["config"]}
     lines = [f"model: {chat.model}", f"turns before: {len(chat.turns)}"]
@@ -44,7 +71,7 @@ def describe(asking: Asking) -> str:
     if not seen.requests:
         lines.append("the request's body is this client's own business; it gets this config:")
         lines.append(json.dumps(_short(seen.config), indent=2, ensure_ascii=False, default=repr))
-    return "\n".join([*lines, "prompt:", _text(asking.prompt)])
+    return "\n".join([*lines, "prompt:", shorten(_text(asking.prompt), MAX_PROMPT)])
 
 
 def _figures(seen: Preview) -> list[str]:
@@ -60,15 +87,21 @@ def _figures(seen: Preview) -> list[str]:
 
 
 def _short(value: Any) -> Any:
-    """The same with the data of pictures cut short."""
+    """The same with the data of pictures and long texts cut short, and without the middle of long lists."""
     if isinstance(value, dict):
         return {key: _short(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_short(each) for each in value]
+        left_out = len(value) - MAX_ENTRIES
+        if left_out <= 1:
+            return [_short(each) for each in value]
+        end = value[2 + left_out :]
+        return [*map(_short, value[:2]), f"… {left_out} more, left out here …", *map(_short, end)]
     if isinstance(value, bytes):
         return f"<{len(value):,} bytes>"
     if isinstance(value, str) and (match := _DATA.match(value)):
         return f"{match['head']}… ({len(value):,} characters)"
+    if isinstance(value, str):
+        return shorten(value, MAX_TEXT)
     return value
 
 

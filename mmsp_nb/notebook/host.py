@@ -13,6 +13,7 @@ from mmsp_nb import hosts, loop
 
 from .exceptions import Failures
 from .recordings import replaying
+from .sources import Sources
 
 if TYPE_CHECKING:
     from .behind import Place
@@ -62,6 +63,7 @@ class Cells:
         self.serial = 0
         """Counts the runs of cells: what happens in one run has the same number, nested cells included."""
         self.failures = Failures()
+        self.sources = Sources(shell)
 
     def register(self) -> None:
         self._shell.events.register("pre_run_cell", self._begin)
@@ -75,6 +77,10 @@ class Cells:
                 pass
 
     def _begin(self, info: Any = None) -> None:
+        text = getattr(info, "raw_cell", None)
+        if self.depth == 0 and isinstance(text, str) and not getattr(info, "silent", False):
+            count = self._shell.execution_count if getattr(info, "store_history", False) else None
+            self.sources.note(getattr(info, "cell_id", None) or _cell_of(self._shell), text, count)
         self.serial += self.depth == 0
         self.depth += 1
         connect_tools(self._shell)
@@ -85,6 +91,16 @@ class Cells:
         answers = sys.modules.get("mmsp_nb.answer")
         if self.depth == 0 and answers is not None:
             answers.Answer.forget_shown()
+
+
+def _cell_of(shell: Any) -> str | None:
+    """The id of the cell whose request is served."""
+    parent = getattr(shell, "parent_header", None) or {}
+    if hasattr(shell, "get_parent") and not parent:
+        parent = shell.get_parent()
+    metadata = parent.get("metadata") or {} if isinstance(parent, dict) else {}
+    found = metadata.get("cellId")
+    return str(found) if found else None
 
 
 def _inside_a_cell() -> bool:
@@ -116,12 +132,7 @@ class NotebookHost:
         """The id of the cell that is running, where the front end tells it."""
         if (place := elsewhere.get()) is not None:
             return place.cell
-        parent = getattr(self._shell, "parent_header", None) or {}
-        if hasattr(self._shell, "get_parent") and not parent:
-            parent = self._shell.get_parent()
-        metadata = parent.get("metadata") or {} if isinstance(parent, dict) else {}
-        found = metadata.get("cellId")
-        return str(found) if found and self._cells.depth > 0 else None
+        return _cell_of(self._shell) if self._cells.depth > 0 else None
 
     def run(self, conversation: Any, stream: hosts.Stream) -> bool:
         """Draw and wait by blocking."""

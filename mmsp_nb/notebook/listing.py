@@ -8,7 +8,7 @@ from typing import Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-__all__ = ["MAX_MODELS", "models_page"]
+__all__ = ["MAX_MODELS", "models_page", "usable"]
 
 MAX_MODELS = 40
 """Models that are listed at most."""
@@ -26,7 +26,7 @@ def models_page(wanted: str, environ: Mapping[str, str] = os.environ) -> str:
         near = did_you_mean(wanted, [row.model for row in catalog.models()])
         return f"no model in the list matches {wanted!r}{near}; others work too, with --client-type TYPE"
     keys = {id(row): _key(row, environ) for row in found}
-    found.sort(key=lambda row: not keys[id(row)].startswith("✓"))
+    found.sort(key=lambda row: not usable(row, environ))
     shown = found[:MAX_MODELS]
     table = [("model", "client type", "window", "key", "$ per million tokens, in · out")]
     table += [(row.model, row.client, _window(row), keys[id(row)], _prices(row)) for row in shown]
@@ -39,6 +39,11 @@ def models_page(wanted: str, environ: Mapping[str, str] = os.environ) -> str:
     if len(found) > len(shown):
         lines.append(f"and {len(found) - len(shown)} more: %mmsp models WORD")
     return "\n".join(line.rstrip() for line in lines)
+
+
+def usable(row: Any, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment has the key of a model of the catalogue."""
+    return _key(row, environ).startswith("✓")
 
 
 def _key(row: Any, environ: Mapping[str, str]) -> str:

@@ -6,17 +6,19 @@ import re
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
-from traitlets import Bool, Integer, Unicode, observe
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from traitlets import Bool, Float, Integer, TraitError, Unicode, observe, validate
 
 from . import settings
 from .chats import Chats, Defaults
 from .commands import Commands, choice
 from .deciding import Decision, parse
+from .editing import Edits
 from .host import Cells, connect_tools, in_kernel, is_live
-from .options import OptionError, Options, parse_cell, parse_line
+from .options import HELP, OptionError, Options, parse_cell, parse_line
 from .page import page
 from .secrets import mask
+from .sources import Source
 
 __all__ = ["MMSPMagics", "Questions", "Transformer"]
 
@@ -36,6 +38,12 @@ class MMSPMagics(Magics):
     max_turns = Integer(10, min=1, help="Requests that one cell may make; each round of tool calls is one.").tag(
         config=True
     )
+    budget = Float(
+        None, allow_none=True, min=0, help="US dollars that a new chat may cost, and the one in use; None for no limit."
+    ).tag(config=True)
+    kernel_budget = Float(
+        None, allow_none=True, min=0, help="US dollars that all chats of this kernel may cost together; None: no limit."
+    ).tag(config=True)
     live = Bool(
         None,
         allow_none=True,
@@ -44,12 +52,17 @@ class MMSPMagics(Magics):
 
     def __init__(self, shell: Any = None, **kwargs: Any) -> None:
         self.sources: dict[str, str] = {}  # of settings: where those come from that no config and nobody here has set
+        faults = settings.drop_unusable(type(self), getattr(kwargs.get("parent"), "config", {}))
         super().__init__(shell=shell, **kwargs)
-        self.faults = settings.apply(self)
-        self.chats = Chats(self._defaults, self._namespace)
+        self.faults = [*faults, *settings.apply(self)]
+        self.chats: Chats = Chats(self._defaults, self._namespace)
         self.commands = Commands(self.chats, lambda: self.model, lambda: self.sources.get("model"))
+        self.edits: Edits = Edits()
+        self.commands.apply = self._apply
+        self.commands.live = lambda: in_kernel(self.shell) and is_live(self.live)
         type(self).mmsp.getdoc = lambda: page(self)  # what `%mmsp?` shows
-        self.chats.offer = self._offer
+        type(self).mmsp_cell.getdoc = lambda: page(self, cell=True)
+        self.chats.offer, self.chats.propose = self._offer, self._propose
         self.cells: Cells | None = None
 
     @property
@@ -58,9 +71,34 @@ class MMSPMagics(Magics):
         return namespace
 
     def _defaults(self) -> Defaults:
-        return Defaults(self.model, self.client_type, self.system, self.max_turns)
+        return Defaults(self.model, self.client_type, self.system, self.max_turns, self.budget)
 
-    @observe("model", "client_type", "system", "max_turns")
+    @validate("model", "client_type")
+    def _usable(self, proposal: Any) -> Any:
+        """A model that cannot be used is refused, so that the one before stays. At the start it is said when asked."""
+        model, kind = self.model, self.client_type
+        if proposal.trait.name == "model":
+            model = proposal.value
+        else:
+            kind = proposal.value
+        if hasattr(self, "chats") and model:
+            from mmsp_nb.choosing import make_client
+            from mmsp_nb.protocol.errors import MMSPError
+
+            try:
+                make_client(model, {} if kind is None else {"client_type": kind})
+            except MMSPError as error:
+                said = str(error).replace("needs client_type=", "needs %config MMSPMagics.client_type =")
+                raise TraitError(mask(f"{said}; {proposal.trait.name} stays as it is")) from None
+        return proposal.value
+
+    @observe("kernel_budget")
+    def _kernel_may_cost(self, change: Any) -> None:
+        from mmsp_nb.money import spending
+
+        spending.budget = self.kernel_budget
+
+    @observe("model", "client_type", "system", "max_turns", "budget")
     def _configured(self, change: Any) -> None:
         """``%config MMSPMagics.model = ...`` also counts for the chat that is in use."""
         self.sources.pop(change.name, None)
@@ -74,18 +112,23 @@ class MMSPMagics(Magics):
                 raise UsageError(mask(str(error))) from None
         elif change.name == "system":
             chat.system = self.system
-        elif change.name == "max_turns":
-            chat.max_turns = self.max_turns
+        elif change.name in ("max_turns", "budget"):
+            setattr(chat, change.name, change.new)
 
     @no_var_expand
-    @line_cell_magic(NAME)
-    def mmsp(self, line: str, cell: str | None = None) -> Any:
-        """Ask a model: ``%%mmsp [options]`` with the prompt below it; or ``%mmsp SUBCOMMAND``. See ``%mmsp help``."""
+    @line_magic(NAME)
+    def mmsp(self, line: str) -> Any:
+        """Ask a model in a line, or do something with a chat: ``%mmsp SUBCOMMAND``. See ``%mmsp help``."""
+        asking = self._begin(line, None)
+        return None if asking is None else asking.run()
+
+    @no_var_expand
+    @cell_magic(NAME)
+    def mmsp_cell(self, line: str, cell: str) -> None:
+        """Ask a model: ``%%mmsp [options]`` with the prompt below it. See ``%mmsp help``."""
         asking = self._begin(line, cell)
-        if asking is None:
-            return None
-        answer = asking.run()
-        return answer if cell is None else None
+        if asking is not None:
+            asking.run()
 
     async def awaited(self, line: str, cell: str | None = None) -> Any:
         """The same for a cell that is nothing but this magic: `Transformer` lets the cell await it."""
@@ -107,7 +150,8 @@ class MMSPMagics(Magics):
         decision: Decision | None = None
         more: dict[str, Any] = {}
         if cell is not None:
-            options = parse_cell(line, cell.removesuffix("\n"))  # IPython ends every cell with one
+            # IPython ends every cell with a line feed
+            options = parse_cell(line, cell.removesuffix("\r\n" if cell.endswith("\r\n") else "\n"))
             more["cell"] = self._run(line, cell)
         else:
             command, arguments = parse_line(line)
@@ -118,12 +162,26 @@ class MMSPMagics(Magics):
             elif command == "why":
                 options = Options()
                 more["ready"] = self._why(str(arguments[0]))  # type: ignore[index]
+            elif command == "rerun":
+                from .rerun import begin
+
+                begun = begin(list(arguments), self.chats, self._namespace)  # type: ignore[arg-type]
+                if isinstance(begun, str):
+                    self._show(begun)
+                return None if isinstance(begun, str) else begun
+            elif command == "help" and not arguments:
+                self._show(page(self) if line.strip() in HELP else self.commands.do_help())
+                return None
             elif isinstance(arguments, Options):
                 options = arguments
                 more["again"] = command == "retry"
             else:
                 self._show(self.commands.run(command, arguments))
                 return None
+
+        if options.help:
+            self._show(page(self, cell=cell is not None))
+            return None
 
         from .asking import Asking
 
@@ -147,7 +205,7 @@ class MMSPMagics(Magics):
 
     def connect(self, cells: Cells) -> None:
         """Know the runs of cells and the exceptions that end them."""
-        self.cells, self.chats.failures = cells, cells.failures
+        self.cells = self.chats.cells = cells
 
     def _offer(self, text: str) -> None:
         from .formats import offer_code
@@ -155,6 +213,23 @@ class MMSPMagics(Magics):
 
         if elsewhere.get() is None:  # there is no next cell behind one that has ended
             print(offer_code(self.shell, text))
+
+    def _propose(self, text: str, source: Source) -> None:
+        from . import editing
+
+        try:
+            proposal = editing.proposed(text, source)
+        except OptionError as error:
+            print(mask(str(error)))
+            return
+        self.edits.add(proposal)
+        editing.show(self.shell, proposal)
+
+    def _apply(self, name: str | None) -> str:
+        proposal = self.edits.take(name)
+        self.shell.set_next_input(proposal.after)
+        rest = f"; new versions of {', '.join(self.edits.names())} wait too" if self.edits.names() else ""
+        return f"the new version of {proposal.label} is in the next cell; read it before you run it{rest}"
 
     def _run(self, line: str, cell: str) -> Any:
         """The run of the cell that asks."""
@@ -202,12 +277,21 @@ class MMSPMagics(Magics):
 
 
 class Questions:
-    """Saves a ``%mmsp ask`` or ``why`` that ends with a question mark from being taken for a request for help."""
+    """Saves a ``%mmsp ask`` or ``why`` that ends with a question mark from being taken for a request for help.
+
+    And lets ``%%mmsp --help`` be one, although it has nothing below it.
+    """
 
     has_side_effects = False
-    _line = re.compile(r"(?P<target>\s*(?:[\w.,\[\] ]+=\s*)?)%" + NAME + r"[ \t]+(?P<text>(?:ask|why)[ \t].*\?)\s*\Z")
+    _line = re.compile(
+        r"(?P<target>\s*(?:[\w.,\[\] ]+=\s*)?)%" + NAME + r"[ \t]+(?P<text>(?:ask|why|deny)[ \t].*\?)\s*\Z"
+    )
+
+    _help = re.compile(r"%%" + NAME + r"[ \t]+(?:.*[ \t])?(?:--help|-h)[ \t]*\Z")
 
     def __call__(self, lines: list[str]) -> list[str]:
+        if lines and self._help.match(lines[0].rstrip()) and not "".join(lines[1:]).strip():
+            return [f"get_ipython().magics_manager.magics['cell'][{NAME!r}]('--help', '')\n"]  # it has no body
         if not lines or lines[0].startswith("%%"):
             return lines
         done: list[str] = []

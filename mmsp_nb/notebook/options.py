@@ -9,11 +9,12 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-__all__ = ["FORMATS", "OPTIONS", "SUBCOMMANDS", "OptionError", "Options", "parse_cell", "parse_line"]
+__all__ = ["FORMATS", "HELP", "OPTIONS", "SHORT", "SUBCOMMANDS", "OptionError", "Options", "parse_cell", "parse_line"]
 
 FORMATS = ("markdown", "text", "code", "json", "math", "raw", "html")
 
@@ -25,14 +26,17 @@ SUBCOMMANDS: dict[str, str] = {
     "continue": "go on where the last answer stopped, or ask again what failed",
     "approve": "[NAMES] [argument=value ...]: let calls run that wait for your word, changed if you like",
     "deny": "[REASON]: leave them undone, and tell the model why",
-    "model": "[ID]: show or change the model of this chat",
+    "model": "[ID [CLIENT_TYPE]]: show or change the model of this chat",
     "models": "[WORD]: the models that can be used, or those with WORD in their name",
     "tools": "[add | remove NAMES]: show or change the tools that models may call",
     "mcp": "[add NAME [--ask | --no-ask] COMMAND or URL | remove NAME]: tools of MCP servers",
     "retry": "[options]: ask the last question again, in place of its answer",
+    "rerun": "stale [--dry-run]: ask again, in order, what was answered on a history that has changed since",
+    "apply": "[CELL]: put the new version of a cell, which --edit has brought, into the next cell",
     "history": "the last turns of this chat",
     "usage": "tokens and list price of this chat, turn by turn",
     "why": "[QUESTION]: ask the model about the last exception, with its frames and the shapes of the values there",
+    "cells": "[FILE]: write this chat as a notebook of its own, a cell for each question, with a link to it",
     "browse": "look into this chat: branches, requests, events, live",
     "traces": "[ID]: browse the trace files",
     "reset": "forget this chat's turns; undo brings them back",
@@ -42,7 +46,7 @@ SUBCOMMANDS: dict[str, str] = {
     "branch": "[NAME]: the branches of this chat, or go on with one; a cell run again leaves its old branch here",
     "keep": "NAME: make one answer of the last --compare the answer of this chat",
     "stop": "[CHAT]: stop what is answered in the background, and forget what waits for it",
-    "new": "[NAME]: begin a new chat",
+    "new": "[NAME]: begin a new chat, with the model of this one",
     "chats": "all chats",
     "use": "NAME: go on with another chat, or with a Conversation in that variable",
     "save": "FILE: write this chat to a file, all branches included",
@@ -50,9 +54,11 @@ SUBCOMMANDS: dict[str, str] = {
     "export": "FILE: write this chat as .md, .html, .ipynb or .py",
     "record": "FILE [all | once | new]: record what is asked and answered; off ends it",
     "replay": "FILE [SPEED]: answer from a recording, without a key; off ends it",
-    "help": "this page",
+    "help": "[NAME]: this page, or its line about an option or subcommand",
 }
 
+
+HELP = ("--help", "-h")
 
 VERBATIM = ("approve", "deny", "mcp", "why")
 """Subcommands whose words are read by themselves: values may be JSON, a reason may have any character."""
@@ -88,9 +94,13 @@ class Options:
     compare: list[str] | None = None
     background: bool = False
     max_turns: int | None = None
+    max_calls: int | None = None
+    budget: Decimal | None = None
+    edit: str | None = None
     out: str | None = None
     quiet: bool = False
     dry_run: bool = False
+    help: bool = False
     prompt: str = ""
     given: list[str] = field(default_factory=list)
     deferred: list[tuple[str, str]] = field(default_factory=list)
@@ -149,6 +159,18 @@ def _integer(option: str, value: str) -> int:
         return int(value.replace("_", ""))
     except ValueError:
         raise OptionError(f"{option} needs a whole number, not {value!r}") from None
+
+
+def _dollars(option: str, value: str) -> Decimal:
+    from mmsp_nb.money import checked_budget
+
+    try:
+        amount = checked_budget(value)
+    except ValueError:
+        amount = None
+    if not amount:
+        raise OptionError(f"{option} needs US dollars above 0, such as 0.05, not {value!r}")
+    return amount
 
 
 def _format(option: str, value: str) -> str:
@@ -218,16 +240,36 @@ OPTIONS: dict[str, Option] = {
     ),
     "--background": Option("background", None, "let the cell end at once; the answer comes into its output"),
     "--max-turns": Option("max_turns", _whole, "N: requests that this cell may make"),
+    "--max-calls": Option("max_calls", _whole, "N: tool calls that this cell may make"),
+    "--budget": Option(
+        "budget",
+        _dollars,
+        "X: US dollars this cell may cost: not sent when estimated above, no more calls once reached",
+    ),
+    "--max-cost": Option("budget", _dollars, "X: the same as --budget"),
+    "--edit": Option(
+        "edit", _text, "CELL: let the model rewrite In[7], or the cell with that id or tag; see %mmsp apply"
+    ),
     "--out": Option("out", _name, "NAME: put the Answer into this variable"),
     "--quiet": Option("quiet", None, "draw nothing"),
-    "--dry-run": Option("dry_run", None, "show what would be sent, send nothing"),
+    "--dry-run": Option("dry_run", None, "show what would be sent, send and change nothing"),
+    "--help": Option("help", None, "show the options with what holds now, and an example"),
 }
-_SHORT = {"-m": "--model", "-o": "--out", "-q": "--quiet", "-n": "--new"}
+SHORT = {"-m": "--model", "-o": "--out", "-q": "--quiet", "-n": "--new", "-h": "--help"}
+"""Other ways to write options."""
+
+ALONE = {
+    "compare": ("background", "edit"),
+    "edit": ("background", "type", "format"),
+}
+"""Options that do not go together with others, by their attributes."""
 
 
 def parse_cell(line: str, body: str) -> Options:
     """``%%mmsp LINE`` with ``BODY`` below it. The body is taken byte for byte."""
     options, rest = _read_options(line)
+    if options.help:
+        return options
     if rest:
         word = rest.split()[0]
         hint = f"; write -m {word} for a model" if len(rest.split()) == 1 else ""
@@ -243,16 +285,20 @@ def parse_line(line: str) -> tuple[str, Options | list[str]]:
     command, _, rest = line.strip().partition(" ")
     if not command:
         return "status", []
+    if command in HELP:
+        return "help", []
     if command.startswith("-"):
         raise OptionError("options come after ask: %mmsp ask [options] PROMPT")
     if command not in SUBCOMMANDS:
         near = "" if len(rest.split()) > 1 else did_you_mean(command, SUBCOMMANDS)  # several words are a question
         hint = near or f"; to ask something, write %mmsp ask {shorten_words(line)}"
         raise OptionError(f"there is no %mmsp {command}{hint}")
+    if rest.strip() in HELP and command != "ask":
+        return "help", [command]
     if command == "ask":
         options, prompt = _read_options(rest, prompt=True)
         options.prompt = prompt
-        if not options.prompt:
+        if not options.prompt and not options.help:
             raise OptionError("%mmsp ask needs a prompt")
         return command, options
     if command == "retry":
@@ -280,19 +326,19 @@ def _read_options(line: str, *, prompt: bool = False) -> tuple[Options, str]:
             position += 1
         rest = line[position:]
         if not rest or (rest.startswith("#") and not prompt):
-            return options, ""
+            return _together(options), ""
         if not rest.startswith("-") or rest[1:2] in ("", " "):
-            return options, rest.strip()
+            return _together(options), rest.strip()
         word = rest.split()[0]
         if word == "--":
-            return options, rest[2:].strip()
+            return _together(options), rest[2:].strip()
         name, equals, _ = word.partition("=")
-        name = _SHORT.get(name, name)
+        name = SHORT.get(name, name)
         option = OPTIONS.get(name)
         if option is None:
             if prompt and not word.startswith("--"):
-                return options, rest.strip()  # "-5 degrees, is that cold?"
-            raise OptionError(f"there is no option {name}{did_you_mean(name, [*OPTIONS, *_SHORT])}")
+                return _together(options), rest.strip()  # "-5 degrees, is that cold?"
+            raise OptionError(f"there is no option {name}{did_you_mean(name, [*OPTIONS, *SHORT])}")
         position += len(word.partition("=")[0])
         if option.attribute in options.given and not option.many:
             raise OptionError(f"{name} is given twice, or contradicts another option")
@@ -312,6 +358,15 @@ def _read_options(line: str, *, prompt: bool = False) -> tuple[Options, str]:
         if option.many:
             read = [*(getattr(options, option.attribute) or []), read]
         setattr(options, option.attribute, read)
+
+
+def _together(options: Options) -> Options:
+    """``options``, if they go together."""
+    for one, others in ALONE.items():
+        for other in others:
+            if one in options.given and other in options.given:
+                raise OptionError(f"--{one} and --{other} do not go together")
+    return options
 
 
 def _value(name: str, line: str, position: int) -> tuple[str, int]:

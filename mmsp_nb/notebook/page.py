@@ -4,29 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
-from .options import OPTIONS, SUBCOMMANDS
+from .options import OPTIONS, SHORT, SUBCOMMANDS
+from .sanitize import single_line
 from .secrets import mask
 
 __all__ = ["page"]
 
 
-def page(magics: Any) -> str:
-    """The help page, with the settings as they are now."""
-    lines = [
-        "%%mmsp [options]          ask a model; the prompt stands below, with {{expressions}}",
-        "%mmsp SUBCOMMAND          or ask in one line: %mmsp ask PROMPT",
-        "",
-        "An example:",
-        "",
-        "%%mmsp -m demo --out answer",
-        "What is {{6 * 7}}? Answer briefly.",
-        "",
-        "What holds now:",
-    ]
+_NOW = {"--model": "model", "--client-type": "client_type", "--system": "system", "--max-turns": "max_turns"}
+"""Options, and the settings that hold without them."""
+
+_CELL = "%%mmsp [options]          ask a model; the prompt stands below, with {{expressions}}"
+_LINE = "%mmsp SUBCOMMAND          or ask in one line: %mmsp ask [options] PROMPT"
+
+
+def page(magics: Any, *, cell: bool = False) -> str:
+    """The help page of the line or the cell magic, with the settings as they are now."""
+    example = ["%%mmsp -m demo --out answer", "What is {{6 * 7}}? Answer briefly."]
+    if not cell:
+        example = ["answer = %mmsp ask -m demo What is {{6 * 7}}? Answer briefly."]
+    lines = [*((_CELL, _LINE) if cell else (_LINE, _CELL)), "", "An example:", "", *example, "", "What holds now:"]
     for name, trait in magics.traits(config=True).items():
         value = getattr(magics, name)
         source = magics.sources.get(name)
         lines.append(f"  {name:<12} {value!r:<12} {trait.help}" + (f" (from {source})" if source else ""))
-    lines += ["", "Options:", *(f"  {name:<14} {option.about}" for name, option in OPTIONS.items())]
-    lines += ["", "Subcommands:", *(f"  {name:<10} {about}" for name, about in SUBCOMMANDS.items())]
-    return mask("\n".join(lines))
+    chat = magics.chats.find()
+    if chat is not None:
+        lines.append(f"  {'chat':<12} {magics.chats.current!r:<12} with {chat.model}, {len(chat.turns)} turns")
+    options = [
+        "",
+        "Options:",
+        *(f"  {name:<14} {option.about}{_now(magics, name)}" for name, option in OPTIONS.items()),
+    ]
+    commands = ["", "Subcommands:", *(f"  {name:<10} {about}" for name, about in SUBCOMMANDS.items())]
+    short = ["", f"Short: {', '.join(f'{short} for {name}' for short, name in SHORT.items())}"]
+    return mask("\n".join([*lines, *(options + short + commands if cell else commands + options + short)]))
+
+
+def _now(magics: Any, name: str) -> str:
+    """What holds without the option, if that is set."""
+    setting = _NOW.get(name)
+    value = None if setting is None else getattr(magics, setting)
+    chat = magics.chats.find()
+    if setting == "model" and chat is not None:
+        value = chat.model
+    elif name == "--budget" and chat is not None:
+        value = chat.max_cost
+    return "" if value is None else f" (now {single_line(str(value), 40)})"

@@ -150,6 +150,8 @@ def _evaluate(expression: Expression, code: types.CodeType | None, namespace: Ma
         code = code or compile(f"({expression.source}\n)", "<{{expression}}>", "eval")
         # the user's own namespace, so that comprehensions and lambdas see it
         return eval(code, namespace if isinstance(namespace, dict) else dict(namespace))
+    except OptionError as error:  # of our own function `cell`
+        raise OptionError(f"line {expression.line}: {{{{{_brief(expression.source)}}}}}: {error}") from None
     except Exception as error:
         message = " ".join(str(error).split())
         hint = ""

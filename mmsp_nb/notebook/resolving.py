@@ -137,7 +137,7 @@ def _names(namespace: Mapping[str, Any]) -> list[str]:
 
 
 def near_file(path: Path) -> str:
-    """``"; did you mean 'notes.md'?"`` for a file beside ``path`` of nearly that name, or nothing; or a missing folder."""
+    """``"; did you mean 'notes.md'?"`` for a file of nearly that name; or that there is no folder."""
     folder = path.parent
     try:
         names = {each.name.lower(): each.name for each in sorted(folder.iterdir())[:MAX_BESIDE]}

@@ -16,7 +16,7 @@ from typing import Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-__all__ = ["apply", "find"]
+__all__ = ["apply", "drop_unusable", "find"]
 
 TABLE = "mmsp_nb"
 _TRUE = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -62,10 +62,36 @@ def apply(magics: Any, environ: Mapping[str, str] = os.environ, folder: Path | N
     return faults
 
 
+def drop_unusable(magics: Any, config: Any) -> list[str]:
+    """Take out of a traitlets config what ``magics`` (the class) cannot use, so that it can be made with it.
+
+    Returns what was wrong, a line each. ``%config`` leaves a value that was refused in the shell's config.
+    """
+    from traitlets import HasTraits, TraitError
+
+    section = config.get(magics.__name__)
+    faults: list[str] = []
+    for name, trait in magics.class_traits(config=True).items():
+        value = section.get(name) if section else None
+        if value is None or type(value).__name__ == "LazyConfigValue":
+            continue
+        if isinstance(value, str) and type(trait).__name__ != "Unicode":  # of a command line, where traitlets reads it
+            continue
+        try:
+            trait.validate(HasTraits(), value)
+        except TraitError as error:
+            said = " ".join(str(error).split()).replace("HasTraits", magics.__name__)
+            faults.append(f"{magics.__name__}.{name} = {value!r} cannot be used: {said[:200]}")
+            del section[name]
+    return faults
+
+
 def _read(trait: Any, value: Any) -> Any:
     kind = type(trait).__name__
     if isinstance(value, str) and kind == "Integer":
         return int(value)
+    if isinstance(value, str) and kind == "Float":
+        return float(value.strip().removeprefix("$"))
     if isinstance(value, str) and kind == "Bool" and value.lower() in _TRUE:
         return _TRUE[value.lower()]
     return value

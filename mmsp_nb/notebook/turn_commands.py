@@ -12,6 +12,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 
 from .chats import Chats
 from .options import OptionError
+from .resolving import near_file
 from .sanitize import single_line
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ class TurnCommands:
         try:
             chat = files.load(path)
         except FileNotFoundError:
-            near = did_you_mean(path, [str(each) for each in Path().glob("*.json*")])
-            raise OptionError(f"there is no file {path}{near}") from None
+            raise OptionError(f"there is no file {path}{near_file(Path(path).expanduser())}") from None
         except OSError as error:
             raise OptionError(f"{path}: {error.strerror or error}") from None
         except (ValueError, MMSPError) as error:  # it names the file and the line

@@ -255,5 +255,5 @@ def test_help_lists_everything(shell: Shell, capsys: Capsys) -> None:
     for name in [*OPTIONS, *SUBCOMMANDS]:
         assert f"  {name} " in written
     magics: Any = shell.magics_manager.registry["MMSPMagics"]
-    special = {"ask", "continue", "approve", "deny", "retry", "why"}
+    special = {"ask", "continue", "approve", "deny", "rerun", "retry", "why"}
     assert {name for name in SUBCOMMANDS if not hasattr(magics.commands, f"do_{name}")} == special

@@ -1,0 +1,160 @@
+"""``--edit In[7]``: a model rewrites a cell; ``%mmsp apply`` puts the new version into the next cell, to be read.
+
+What the answer proposes is shown as a difference and kept. Nothing of it is ever run here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from mmsp_nb.blocks import code_blocks
+from mmsp_nb.protocol.suggestions import did_you_mean
+
+from .formats import PYTHON
+from .options import OptionError
+from .render import note_html, wrap
+from .sanitize import clean, escape
+from .secrets import mask
+from .sources import Source
+
+__all__ = ["Edits", "Proposal", "bundle", "instruction", "proposed", "show"]
+
+KEPT = 20
+"""So many proposals wait at most; the oldest is forgotten first."""
+
+MAX_LINES = 1_000
+"""Lines of a difference that are shown."""
+
+AROUND = 3
+"""Unchanged lines above and below a change."""
+
+_LINE = {
+    "+": "background:rgba(46,160,67,.2)",
+    "-": "background:rgba(248,81,73,.2)",
+    "@": "opacity:.6",
+    " ": "",
+}
+_PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.3em 0;line-height:1.35"
+_ANSI = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A new version of a cell, which nobody has run."""
+
+    label: str
+    before: str
+    after: str
+
+    def lines(self) -> list[str]:
+        """The difference: lines that begin with ``-``, ``+``, a space, or ``@@`` where some are left out."""
+        one, other = (text.rstrip("\n").split("\n") for text in (self.before, self.after))
+        found = list(difflib.unified_diff(one, other, n=AROUND, lineterm=""))[2:]
+        rest = len(found) - MAX_LINES
+        return found if rest <= 0 else [*found[:MAX_LINES], f"@@ {rest:,} more lines @@"]
+
+
+class Edits:
+    """The proposals that wait, by the labels of their cells, the newest last."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Proposal] = {}
+
+    def add(self, proposal: Proposal) -> None:
+        """It takes the place of an older one for the same cell."""
+        self._waiting.pop(proposal.label, None)
+        self._waiting[proposal.label] = proposal
+        while len(self._waiting) > KEPT:
+            del self._waiting[next(iter(self._waiting))]
+
+    def names(self) -> list[str]:
+        """The labels, the newest last."""
+        return list(self._waiting)
+
+    def take(self, name: str | None = None) -> Proposal:
+        """The newest one, or that of the cell called ``name``; it waits no longer. OptionError when there is none."""
+        if not self._waiting:
+            raise OptionError("there is nothing to apply: %%mmsp --edit In[7] lets a model rewrite that cell first")
+        if name is None:
+            return self._waiting.pop(self.names()[-1])
+        labels = {label.removeprefix("cell "): label for label in self._waiting} | {x: x for x in self._waiting}
+        labels |= {label[3:-1]: label for label in self._waiting if label.startswith("In[")}
+        if name not in labels:
+            waiting = ", ".join(self._waiting)
+            raise OptionError(
+                f"no new version of {name} waits{did_you_mean(name, self._waiting)}; there are: {waiting}"
+            )
+        return self._waiting.pop(labels[name])
+
+
+def instruction(source: Source) -> str:
+    """What stands below the prompt: the cell, and how to answer."""
+    fence = "```"
+    while fence in source.text:
+        fence += "`"
+    text = source.text.rstrip("\n")
+    return (
+        f"This is {source.label}:\n{fence}{source.language}\n{text}\n{fence}\n\n"
+        "Rewrite it. Answer with the whole new cell in one block of code."
+    )
+
+
+def proposed(text: str, source: Source) -> Proposal:
+    """The new version of ``source`` in an answer. OptionError when there is none, or it changes nothing.
+
+    Of several blocks of code it is the one that is most like the cell.
+    """
+    blocks = code_blocks(text)
+    whole = [block.code for block in blocks if block.complete]
+    if blocks and not whole:
+        raise OptionError(f"the code in this answer is cut off, so that {source.label} has no new version")
+    if not whole and source.language in PYTHON and _is_python(text):
+        whole = [text]
+    if not whole:
+        raise OptionError(f"there is no code in this answer, so that {source.label} has no new version")
+    code = max(whole, key=lambda each: difflib.SequenceMatcher(None, source.text, each).quick_ratio())
+    code = clean(code).strip("\n")
+    first, _, _ = source.text.lstrip().partition("\n")
+    if first.startswith("%%") and not code.lstrip().startswith("%%"):
+        code = f"{first}\n{code}"  # the magic that makes it what it is
+    if not code.strip():
+        raise OptionError(f"the code in this answer is empty, so that {source.label} has no new version")
+    before = clean(source.text).strip("\n")
+    if code.rstrip() == before.rstrip():
+        raise OptionError(f"the answer leaves {source.label} as it is: there is nothing to apply")
+    return Proposal(source.label, before, code)
+
+
+def bundle(proposal: Proposal, *, colours: bool = False) -> dict[str, str]:
+    """The difference as safe HTML and as text; ``colours``: those of a terminal, in the text."""
+    lines = [mask(line) for line in proposal.lines()]
+    head = f"{proposal.label}, new version"
+    note = "%mmsp apply puts it into the next cell, where nobody has run it"
+    rows = "".join(f'<div style="{_LINE[line[:1] or " "]}">{escape(line, tex=False) or " "}</div>' for line in lines)
+    html = f'<div><b>{escape(head)}</b><pre style="{_PRE}">{rows}</pre>{note_html(note)}</div>'
+    text = [f"{_ANSI[line[0]]}{line}\x1b[0m" if colours and line[:1] in _ANSI else line for line in lines]
+    return {"text/html": wrap(html), "text/plain": "\n".join([f"{head}:", *text, note])}
+
+
+def _is_python(text: str) -> bool:
+    try:
+        compile(text, "<answer>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return bool(text.strip())
+
+
+def show(shell: Any, proposal: Proposal) -> None:
+    """Draw the difference into the running cell."""
+    from . import tee
+    from .host import in_kernel
+
+    colours = not in_kernel(shell) and sys.stdout.isatty()
+    with tee.suspended():
+        if in_kernel(shell):
+            shell.display_pub.publish(bundle(proposal), {"mmsp": {"kind": "diff"}})
+        else:
+            print(bundle(proposal, colours=colours)["text/plain"])
