@@ -17,14 +17,14 @@ from mmsp_nb.turns import Turn
 
 __all__ = ["answer_html", "answer_text", "conversation_html", "conversation_text"]
 
-TURNS = 20
-"""So many turns, the last ones, are shown of a conversation."""
+ITEMS = 20
+"""So many items, the last ones, are shown of a conversation; of those before it is said how many there are."""
 
 ITEM = 2_000
 """Characters shown of one item in HTML; in text a line."""
 
 TOTAL = 40_000
-"""Characters of HTML for the items of a conversation; earlier turns beyond it are shown by their prompt alone."""
+"""Characters of HTML for the items of a conversation; earlier ones beyond it are counted only."""
 
 ANSWER = 20_000
 """Characters shown of an answer."""
@@ -41,38 +41,69 @@ _PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.2em 0"
 
 
 def conversation_text(title: str, turns: Sequence[Turn]) -> str:
-    """A conversation in a few lines: a title, then a line for each item of the last turns."""
+    """A conversation in a few lines: a title, then a line for each of the last items."""
     lines = [title]
-    if len(turns) > TURNS:
-        lines.append(f"  ... {len(turns) - TURNS} earlier turns")
-    for turn in turns[-TURNS:]:
-        lines += [f"  {label}: {_line(text)}" for label, text in _items(turn)]
+    shown = _last(turns)
+    if more := _more(turns, shown):
+        lines.append(f"  ... {more}")
+    for turn, items in shown:
+        lines += [f"  {label}: {_line(text)}" for label, text in items]
         if note := _note(turn):
             lines.append(f"  [{note}]")
     return "\n".join(lines)
 
 
 def conversation_html(title: str, turns: Sequence[Turn]) -> str:
-    """A conversation as nested ``<details>``, the last turn open."""
-    shown: list[str] = []
+    """The last items of a conversation as nested ``<details>``: one a turn, the last one open, and one for each item
+    that is neither a question nor an answer."""
+    blocks: list[str] = []
     budget = TOTAL
-    for turn in reversed(turns[-TURNS:]):
+    last = _last(turns)
+    for turn, items in reversed(last):
         body = ""
-        for label, text in _items(turn):
+        for label, text in items:
             if budget <= 0:
                 body += "<div><i>more is not shown</i></div>"
                 break
-            block = f"<div><b>{_escape(label)}</b>{_block(text, ITEM)}</div>"
+            block = _item(label, text)
             budget -= len(block)
             body += block
         if note := _note(turn):
             body += f"<div><i>{_escape(note)}</i></div>"
         summary = _escape(_line(turn.prompt) or "(continued)")
-        state = "" if shown else " open"
-        shown.append(f"<details{state}><summary>{summary}</summary>{body}</details>")
-    more = f"<div><i>{len(turns) - TURNS} earlier turns</i></div>" if len(turns) > TURNS else ""
+        state = "" if blocks else " open"
+        blocks.append(f"<details{state}><summary>{summary}</summary>{body}</details>")
+    more = f"<div><i>{_more(turns, last)}</i></div>" if _more(turns, last) else ""
     head = f"<div><b>{_escape(mask_keys(title))}</b></div>{more}"
-    return f'<div class="mmsp-conversation">{head}{"".join(reversed(shown))}</div>'
+    return f'<div class="mmsp-conversation">{head}{"".join(reversed(blocks))}</div>'
+
+
+def _item(label: str, text: str) -> str:
+    block = _block(text, ITEM)
+    if not label.endswith(")") and label != "result":
+        return f"<div><b>{_escape(label)}</b>{block}</div>"
+    line = _line(text)
+    return f"<details><summary><b>{_escape(label)}</b> {_escape(line)}</summary>{block}</details>"
+
+
+def _last(turns: Sequence[Turn]) -> list[tuple[Turn, list[tuple[str, str]]]]:
+    """The turns of the last items, each with those of its items."""
+    shown: list[tuple[Turn, list[tuple[str, str]]]] = []
+    left = ITEMS
+    for turn in reversed(turns):
+        if left <= 0:
+            break
+        items = list(_items(turn))
+        shown.append((turn, items[-left:]))
+        left -= max(len(items), 1)
+    return shown[::-1]
+
+
+def _more(turns: Sequence[Turn], shown: Sequence[tuple[Turn, list[tuple[str, str]]]]) -> str:
+    """How much there is before what is shown; empty for nothing."""
+    count = sum(len(message["content_items"]) for turn in turns for message in turn.messages)
+    count -= sum(len(items) for _, items in shown)
+    return f"{count:,} more item{'' if count == 1 else 's'} before" if count > 0 else ""
 
 
 def answer_text(turn: Turn) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from mmsp_nb.exports import FORMATS, export
 from mmsp_nb.protocol.errors import UnsupportedOperationError
 
-__all__ = ["SIZE", "document", "free_path", "shown_path", "stem", "write"]
+__all__ = ["SIZE", "Written", "cells", "document", "free_path", "shown_path", "stem", "write"]
 
 SIZE = 8_000_000
 """Characters that are handed to a page at most; what is larger is written to a file."""
@@ -54,6 +57,37 @@ def write(conversation: Any, folder: Path, form: str) -> Path:
     path = free_path(folder, stem(conversation), FORMATS[form])
     export(conversation, path, format=form)
     return path
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that was written, shown as a link that JupyterLab and Notebook open beside the notebook."""
+
+    path: Path
+
+    def __repr__(self) -> str:
+        return f"wrote {self.path}"
+
+    def _repr_html_(self) -> str:
+        if self.path.is_absolute():  # a page can only lead to what lies beside its notebook
+            return f"wrote <code>{html.escape(str(self.path))}</code>"
+        return f'wrote <a href="{quote(self.path.as_posix())}">{html.escape(str(self.path))}</a>'
+
+
+def cells(conversation: Any, file: str | None = None) -> Written:
+    """Write the branch in use as a notebook: to ``file``, or beside the notebook under a name that is free.
+
+    ValueError when ``file`` is no notebook's name or is there already.
+    """
+    if file is None:
+        return Written(write(conversation, Path(), "notebook"))
+    path = Path(file).expanduser()
+    if path.suffix != ".ipynb":
+        raise ValueError(f"%mmsp cells writes notebooks: name it {path.with_suffix('.ipynb')}")
+    if path.exists():
+        raise ValueError(f"{path} is there already: give another name, or %mmsp export {path} to write it anew")
+    export(conversation, path, format="notebook")
+    return Written(path)
 
 
 def shown_path(path: Path) -> tuple[str, str]:

@@ -14,7 +14,7 @@ import traitlets
 from .assets import bundle, static_text
 from .desk import Desk
 
-__all__ = ["Inspector", "chat", "inspect", "static_text"]
+__all__ = ["History", "Inspector", "chat", "inspect", "static_text"]
 
 
 class Inspector(anywidget.AnyWidget):
@@ -24,8 +24,10 @@ class Inspector(anywidget.AnyWidget):
 
     Attributes:
         conversation: What it shows.
+        twin: Whether its output has the static view too. False where that stands in an output of its own.
     """
 
+    twin = True
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
 
@@ -51,11 +53,34 @@ class Inspector(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         made = super()._repr_mimebundle_(**options)
         data, metadata = made if isinstance(made, tuple) else (made or {}, {})
-        data = {**data, "text/plain": repr(self), "text/html": self.conversation._repr_html_()}
+        data = {**data, "text/plain": repr(self)}
+        if self.twin:
+            data["text/html"] = self.conversation._repr_html_()
         return data, metadata
 
     def __repr__(self) -> str:
         return f"Inspector of {html.unescape(repr(self.conversation).splitlines()[0])}"
+
+
+class History:
+    """What ``%mmsp history`` shows: the conversation's static view, and where somebody watches its widget above that.
+
+    They are outputs of their own: a front end shows one part of an output only, and a notebook that is opened without
+    its kernel has no widget.
+    """
+
+    def __init__(self, conversation: Any, *, live: bool) -> None:
+        self.conversation = conversation
+        self.live = live
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        if self.live:
+            widget = Inspector(self.conversation)
+            widget.twin = False
+            display(widget)
+        display(self.conversation)
 
 
 def _variables() -> Mapping[str, Any]:

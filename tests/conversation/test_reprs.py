@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from mmsp_nb.answer import Answer
-from mmsp_nb.reprs import TURNS, conversation_html, conversation_text
+from mmsp_nb.reprs import ITEMS, conversation_html, conversation_text
 from mmsp_nb.turns import Turn
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'&</div></details>"
@@ -109,12 +109,29 @@ def test_keys_are_hidden():
 def test_long_conversations_and_long_items_are_bounded():
     long = [turn(f"prompt {n}", *[words("x" * 10_000)] * 20) for n in range(200)]
     text, html = conversation_text("T", long), conversation_html("T", long)
-    assert f"... {200 - TURNS} earlier turns" in text and f"{200 - TURNS} earlier turns" in html
-    assert "prompt 199" in text and "prompt 179" not in text
-    assert len(text) < 100_000 and len(html) < 60_000
+    count = 200 * 21 - ITEMS
+    assert f"... {count:,} more items before" in text and f"{count:,} more items before" in html
+    assert text.count("\n") == ITEMS + 1 and "prompt 198" not in text
+    assert len(text) < 10_000 and len(html) < 60_000
     tags(html)
-    assert html.count("<details open>") == 1 and html.count("<details") == TURNS
+    assert html.count("<details open>") == 1 and html.count("<details") == 1
     assert len(repr(Answer(long[0]))) < 210_000 and len(repr(Answer(turn("p", words("y" * 10**6))))) < 21_000
+
+
+def test_the_last_items_are_shown_each_under_its_turn():
+    short = [turn(f"prompt {n}", words(f"answer {n}")) for n in range(30)]
+    html = conversation_html("T", short)
+    assert html.count("<details") == ITEMS // 2 and html.count("<details open>") == 1
+    assert "40 more items before" in html and "answer 20" in html and "answer 19" not in html
+    assert "more item" not in conversation_html("T", short[:10]) + conversation_text("T", short[:10])
+    assert "1 more item before" in conversation_text("T", [turn("Hi", *[words("x")] * ITEMS)])
+
+
+def test_thinking_and_calls_are_folded_and_name_what_they_are():
+    html = conversation_html("T", [turn("Hi", *EVERYTHING)])
+    assert "<details><summary><b>demo (thinking)</b> Hm.</summary>" in html
+    assert "<details><summary><b>result</b> 6.5 [1 images]</summary>" in html
+    assert "<div><b>demo</b><div" in html
 
 
 def test_reprs_say_neither_times_nor_ids():

@@ -293,3 +293,19 @@ def test_large_pictures_are_made_smaller_here_too():
     chat = Conversation(client=Copied([text("ok")]))
     ask(box(chat), "see", files=[{"name": "big.png", "kind": "image", "data": data}])
     assert len(items(chat)[0]["image_url"]) < 2_100_000
+
+
+# the same from a cell
+
+
+def test_a_talk_becomes_cells_from_a_magic_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    chat = inspected.long(10)
+    made = documents.cells(chat)
+    assert repr(made) == "wrote long.ipynb" and made._repr_html_() == 'wrote <a href="long.ipynb">long.ipynb</a>'
+    assert repr(documents.cells(chat)) == "wrote long-2.ipynb"
+    assert 'href="a%20%22b.ipynb"' in documents.cells(chat, 'a "b.ipynb')._repr_html_()
+    for file, line in (("long.ipynb", "there already"), ("long.md", r"name it long\.ipynb")):
+        with pytest.raises(ValueError, match=line):
+            documents.cells(chat, file)
+    assert "href" not in documents.cells(chat, str(tmp_path / "far.ipynb"))._repr_html_()

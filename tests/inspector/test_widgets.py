@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "browser"))
 import inspected
 
 from mmsp_nb import Conversation, inspect, tracing
-from mmsp_nb.notebook.inspector import chat
+from mmsp_nb.notebook.inspector import History, chat
 from mmsp_nb.notebook.trace_browser import TraceBrowser
 
 
@@ -82,3 +82,17 @@ def test_the_page_can_be_asked_for_on_the_command_line(tmp_path):
     command = [sys.executable, "-m", "mmsp_nb.traces", str(tmp_path / "nowhere")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "there is no directory" in done.stderr
+
+
+def test_history_is_a_widget_and_its_twin_in_outputs_of_their_own(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    conversation = inspected.long(100)
+    History(conversation, live=True)._ipython_display_()
+    widget, twin = shown
+    assert twin is conversation
+    data, _ = widget._repr_mimebundle_()
+    assert "text/html" not in data and "application/vnd.jupyter.widget-view+json" in data
+    shown.clear()
+    History(conversation, live=False)._ipython_display_()
+    assert shown == [conversation]
