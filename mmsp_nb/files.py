@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmsp_nb import atomic
 from mmsp_nb.masking import MASK, mask_keys, without_secrets
 from mmsp_nb.protocol.items import UniMessage
 
@@ -216,24 +215,5 @@ def unpacked(value: Any) -> Any:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file as a whole: whoever reads it sees the old one or the new one, and a failure leaves the old one."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    except OSError as error:  # which names the temporary file
-        raise type(error)(error.errno, error.strerror, str(path)) from None
-    temporary = Path(name)
-    try:
-        with open(handle, "w", encoding="utf-8", errors="replace", newline="\n") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        if path.exists():
-            temporary.chmod(path.stat().st_mode)
-        else:
-            mask = os.umask(0)
-            os.umask(mask)
-            temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    """Write a file as a whole; see `mmsp_nb.atomic.replace`."""
+    atomic.replace(path, text.encode("utf-8", "replace"))

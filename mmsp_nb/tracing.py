@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from mmsp_nb import atomic
 from mmsp_nb.masking import MASK, without_secrets
 from mmsp_nb.protocol.configs import check_trace_id
 from mmsp_nb.protocol.history import normalize_legacy_messages
@@ -70,8 +70,9 @@ def save(
         "timestamp": now.isoformat(timespec="microseconds"),
     }
     paths = stem.with_name(f"{stem.name}.json"), stem.with_name(f"{stem.name}.txt")
-    _replace(paths[0], json.dumps(record, ensure_ascii=False, indent=2, default=str))
-    _replace(paths[1], "\n".join(_text(messages, record["config"], now)))
+    texts = json.dumps(record, ensure_ascii=False, indent=2, default=str), _text(messages, record["config"], now)
+    atomic.replace(paths[0], texts[0].encode("utf-8", "replace"), private=True)
+    atomic.replace(paths[1], "\n".join(texts[1]).encode("utf-8", "replace"), private=True)
     return paths
 
 
@@ -99,19 +100,6 @@ def load(path: str | Path) -> list[UniMessage]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{path} is no trace file") from None
     return messages
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file as a whole: a reader sees the old one or the new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".trace-")
-    temporary = Path(name)
-    try:
-        with open(handle, "w", encoding="utf-8", errors="replace", newline="\n") as out:
-            out.write(text)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink()
-        raise
 
 
 def _plain(value: Any) -> Any:

@@ -189,7 +189,8 @@ class Cassette:
                 chosen = {"model": self._tape.model, "client_type": self._tape.client_type}
                 header = {"mmsp_cassette": tapes.VERSION, **{name: value for name, value in chosen.items() if value}}
             try:
-                tapes.write_exchange(self.path, exchange, header)
+                tapes.write_exchange(self.path, exchange, header, at=self._tape.whole)
+                self._tape.whole = None
             except OSError as error:  # the answer is whole, and its reader is owed it
                 why = error.strerror or type(error).__name__
                 warnings.warn(f"{self.path}: this was not recorded: {why}", RuntimeWarning, stacklevel=2)

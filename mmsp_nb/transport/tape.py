@@ -18,12 +18,14 @@ import base64
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from mmsp_nb import atomic
 from mmsp_nb.transport.redaction import Redactor, public_query
 from mmsp_nb.transport.wire import WireRequest, is_loopback, public_url
 
@@ -54,11 +56,15 @@ class Exchange:
 
 @dataclass
 class Tape:
-    """What a file holds. ``model`` and ``client_type`` were chosen when nobody named any."""
+    """What a file holds. ``model`` and ``client_type`` were chosen when nobody named any.
+
+    ``whole`` is where its last whole exchange ends, in bytes, if something that is not whole lies behind it.
+    """
 
     exchanges: list[Exchange] = field(default_factory=list)
     model: str | None = None
     client_type: str | None = None
+    whole: int | None = None
 
 
 def title(request: dict[str, Any]) -> str:
@@ -125,8 +131,13 @@ def differences(recorded: Any, now: Any, place: str = "") -> Iterator[str]:
 # the file
 
 
-def write_exchange(path: Path, exchange: Exchange, header: dict[str, Any] | None) -> None:
-    """Append an exchange in one go; with ``header``, begin the file anew with it."""
+def write_exchange(
+    path: Path, exchange: Exchange, header: dict[str, Any] | None = None, *, at: int | None = None
+) -> None:
+    """Append an exchange in one go, where ``at`` says that the file is whole; with ``header``, begin it anew with that.
+
+    Raises NotWrittenError; the file is then as it was.
+    """
     lines: list[dict[str, Any]] = [
         {"request": exchange.request},
         {"response": {"status": exchange.status, "headers": exchange.headers}},
@@ -137,13 +148,15 @@ def write_exchange(path: Path, exchange: Exchange, header: dict[str, Any] | None
     if header is not None:
         lines.insert(0, header)
         path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(_line(line) + "\n" for line in lines)
-    with path.open("w" if header is not None else "a", encoding="utf-8", newline="\n") as out:
-        out.write(text)
+    data = "".join(_line(line) + "\n" for line in lines).encode()
+    if header is None:
+        atomic.append(path, data, at=at)
+    else:
+        atomic.replace(path, data)
 
 
 def read(path: Path) -> Tape:
-    """All of a recording.
+    """All of a recording. The last answer, if the process that wrote it was ended meanwhile, is left out with a warning.
 
     Raises:
         OSError: the file cannot be read.
@@ -152,13 +165,15 @@ def read(path: Path) -> Tape:
     tape = Tape()
     lines: list[dict[str, Any]] = []
     exchange: Exchange | None = None
-    number = 0
-    with path.open(encoding="utf-8", errors="replace") as file:  # what is damaged by it does not fit its checksum
-        for number, line in enumerate(file, 1):
+    number = whole = end = 0
+    with path.open("rb") as file:
+        for number, data in enumerate(file, 1):
+            end += len(data)
             try:
-                entry = json.loads(line)
+                entry = json.loads(data.decode("utf-8", "replace"))  # what is damaged by it does not fit its checksum
                 if number == 1:
                     _read_header(entry, tape)
+                    whole = end
                     continue
                 lines.append(entry)
                 if "request" in entry:
@@ -176,15 +191,25 @@ def read(path: Path) -> Tape:
                     if entry.pop("sum") != _checksum(lines):
                         raise _DamagedError("the checksum does not match, so it was changed after it was recorded")
                     tape.exchanges.append(exchange)
-                    exchange = None
+                    exchange, whole = None, end
                 else:
                     exchange.pieces.append((float(entry["t"]), _unpacked(entry)))
             except _DamagedError as error:
                 raise ValueError(f"{path}, line {number}: {error}; record it anew") from None
             except (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError, OverflowError):
+                if number > 1 and not data.endswith(b"\n"):
+                    break  # the line was never finished
                 raise ValueError(f"{path}, line {number}: this is no recording") from None
-    if exchange is not None or not number:
-        raise ValueError(f"{path}, line {max(number, 1)}: the recording ends in the middle; record it anew")
+    if not number:
+        raise ValueError(f"{path}, line 1: the file is empty; record it anew")
+    if whole < end:
+        tape.whole = whole
+        warnings.warn(
+            f"{path}, line {number}: the last answer was not written to its end and is left out; "
+            f"%mmsp record {path} new records it again",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     return tape
 
 
