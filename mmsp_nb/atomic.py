@@ -13,7 +13,7 @@ __all__ = ["NotWrittenError", "append", "replace"]
 
 
 class NotWrittenError(MMSPError, OSError):
-    """A file could not be written; what stood in it before is unchanged. ``filename``, ``errno`` and ``strerror`` too."""
+    """A file could not be written; what stood in it before is unchanged. Has ``filename``, ``errno``, ``strerror``."""
 
     def __init__(self, message: str = "", *, cause: OSError | None = None, path: Path | None = None) -> None:
         MMSPError.__init__(self, message)

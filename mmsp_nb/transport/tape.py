@@ -156,7 +156,7 @@ def write_exchange(
 
 
 def read(path: Path) -> Tape:
-    """All of a recording. The last answer, if the process that wrote it was ended meanwhile, is left out with a warning.
+    """All of a recording. A last answer that is not whole, since its process was ended, is left out with a warning.
 
     Raises:
         OSError: the file cannot be read.
@@ -201,7 +201,7 @@ def read(path: Path) -> Tape:
                     break  # the line was never finished
                 raise ValueError(f"{path}, line {number}: this is no recording") from None
     if not number:
-        raise ValueError(f"{path}, line 1: the file is empty; record it anew")
+        raise ValueError(f"{path}: this is no recording: the file is empty")
     if whole < end:
         tape.whole = whole
         warnings.warn(

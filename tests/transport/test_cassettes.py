@@ -142,7 +142,7 @@ async def test_exchanges_at_the_same_time_do_not_mix(provider, file):
 @pytest.mark.parametrize("text", ["", "nonsense", '{"t": 1}\n', '{"mmsp_cassette": 1}\n{"request": {}}\n', "[]\n"])
 def test_a_file_that_is_no_recording_is_refused_at_once(file, text):
     file.write_text(text)
-    with pytest.raises(ValueError, match=r"this is no recording|ends in the middle"):
+    with pytest.raises(ValueError, match="this is no recording"):
         replay(file)
 
 
@@ -167,11 +167,23 @@ async def test_a_changed_recording_is_refused(provider, file):
         replay(file)
 
 
-async def test_half_a_recording_is_refused(provider, file):
-    text = await recorded(provider, file)
-    file.write_text(text[: text.rindex('{"end"')])
-    with pytest.raises(ValueError, match="ends in the middle"):
-        replay(file)
+async def test_wherever_a_recording_is_cut_off_the_answers_before_are_there(provider, file):
+    await recorded(provider, file)
+    first = file.stat().st_size
+    provider.add(Reply.stream([Frame({"n": 2})]), Reply.stream([Frame({"n": 3})]))
+    await read(Transport(handler=Cassette(file, "new")), ask(provider, b'{"q": 2}'))
+    whole = file.read_bytes()
+    for size in range(first, len(whole), 7):
+        file.write_bytes(whole[:size])
+        if size == first:
+            assert len(replay(file)) == 1
+            continue
+        with pytest.warns(RuntimeWarning, match=r"tides\.jsonl, line \d+: the last answer was not written to its end"):
+            assert len(replay(file)) == 1
+    with pytest.warns(RuntimeWarning):
+        cassette = Cassette(file, "new")
+    assert await numbers(cassette, provider, b'{"q": 1}', b'{"q": 2}') == [1, 3]
+    assert await numbers(replay(file), provider, b'{"q": 2}', b'{"q": 1}') == [3, 1], "the remains were taken away"
 
 
 async def test_other_line_ends_do_no_harm(provider, file):

@@ -198,7 +198,7 @@ def test_a_key_in_what_was_said_stays_out_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", named)
     signature = {"signature": shaped}  # opaque, and sent again as it is
     said = {"type": "text.done", "text": f"{shaped} {named} token = tokenizer", "fidelity": signature}
-    picture = {"type": "image_url.done", "image_url": f"data:image/png;base64,AAAA+{shaped}"}
+    picture = {"type": "image_url.done", "image_url": "data:image/png;base64,AAA+eyJaB3dE5gH7jK9mN1pQ"}
     chat = Conversation(client=ScriptedClient([said, call("f", key=shaped)], [text(named)]), system=f"Use {shaped}")
     chat.ask([shaped, picture])
     again = load(chat.save(tmp_path / "talk.jsonl"))
