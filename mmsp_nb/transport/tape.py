@@ -201,7 +201,7 @@ def read(path: Path) -> Tape:
                     break  # the line was never finished
                 raise ValueError(f"{path}, line {number}: this is no recording") from None
     if not number:
-        raise ValueError(f"{path}: this is no recording: the file is empty")
+        raise ValueError(f"{path}, line 1: this is no recording: the file is empty")
     if whole < end:
         tape.whole = whole
         warnings.warn(
