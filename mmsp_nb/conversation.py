@@ -15,6 +15,7 @@ from mmsp_nb import choosing, hosts, reprs
 from mmsp_nb.agent import Agent, Execute
 from mmsp_nb.answer import Answer
 from mmsp_nb.approval import Approve, PendingCall, Wait, approved, denied
+from mmsp_nb.gauge import guess
 from mmsp_nb.keeping import Keeping
 from mmsp_nb.limits import checked_max_calls, checked_max_cost, checked_max_turns
 from mmsp_nb.money import BudgetExceededError, Paying, checked_budget, spending
@@ -28,6 +29,7 @@ from mmsp_nb.protocol.errors import (
 )
 from mmsp_nb.protocol.items import UniMessage
 from mmsp_nb.protocol.repairs import RepairReport, repair
+from mmsp_nb.protocol.usage import add as add_usage
 from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
 from mmsp_nb.rerunning import Rerunning
 from mmsp_nb.tools import Policy, ToolRegistry
@@ -445,7 +447,11 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
         if settled or recorder is None:
             return
         turn = recorder.turn
+        before = [*join(self._sent(), self._before), *turn.history] if turn.state == "running" else []
         recorder.stop(error, None if question.agent is None else question.agent.pending)
+        if recorder.cut is not None and turn.state == "partial":
+            took = guess(before, *recorder.cut, {**self.config, **question.config}, self.client)
+            turn.usage, turn.estimated = add_usage(turn.usage, took), True
         if isinstance(error, _REFUSED) and turn.state == "failed":
             self.turns.remove(turn)  # wrong in form: nothing was sent, and nothing is kept
         self._pay([turn])

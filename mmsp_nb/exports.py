@@ -157,6 +157,8 @@ def note_of(turn: Turn) -> str:
         notes.append("interrupted")
     elif turn.reason == "max_turns":
         notes.append("stopped at the limit of requests")
+    if turn.estimated:
+        notes.append("tokens estimated")
     notes += [name for name in ("hidden", "stale", "summary") if getattr(turn, name)]
     return ", ".join(notes)
 

@@ -36,6 +36,7 @@ FIELDS: dict[str, Any] = {
     "tools": [],
     "parent": None,
     "usage": None,
+    "estimated": False,
     "finish_reason": None,
     "state": "done",
     "reason": None,

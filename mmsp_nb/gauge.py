@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmsp_nb.protocol import usage as tokens
-from mmsp_nb.protocol.items import UniMessage
+from mmsp_nb.protocol.items import Item, UniMessage, UsageMetadata
 
-__all__ = ["Gauge", "estimate", "measure", "window"]
+__all__ = ["Gauge", "estimate", "guess", "measure", "window"]
 
 IMAGE = 1_000
 """Tokens that a picture is taken to be."""
@@ -74,6 +74,25 @@ def measure(messages: list[UniMessage], config: Mapping[str, Any], client: Any, 
     if not exact:
         guess += _text(str(config.get("system_prompt") or ""))
     return Gauge(exact + guess, exact, window(client))
+
+
+def guess(
+    before: list[UniMessage], asking: UniMessage, items: list[Item], config: Mapping[str, Any], client: Any
+) -> UsageMetadata:
+    """About what a request took that was cut off before its usage came.
+
+    Args:
+        before, asking: What was sent: the history, and the message after it.
+        items: What had come, cut off or not.
+        config, client: As for `measure`.
+    """
+    thoughts = sum(estimate(item) for item in items if item["type"].startswith(("thinking", "inline_thinking")))
+    return {
+        "cached_tokens": None,
+        "prompt_tokens": measure([*before, asking], config, client).tokens,
+        "thoughts_tokens": thoughts or None,
+        "response_tokens": sum(map(estimate, items)) - thoughts,
+    }
 
 
 def estimate(value: Any) -> int:

@@ -40,7 +40,8 @@ class Turn:
         messages: The user's message, then answers and tool results by turns. An item that was cut off has
             ``"partial": True``.
         config: What the question was asked with, tools apart; ``tools`` has their names.
-        usage: Tokens of all requests together, None when none was reported.
+        usage: Tokens of all requests together, None when none was reported. ``estimated``: a request was cut off, and
+            what it took is not known but estimated from what was sent and what had come.
         finish_reason: Of the last request.
         state: ``running``; ``done``; ``partial`` when it was stopped, or failed after something had come;
             ``failed`` when nothing came of it.
@@ -74,6 +75,7 @@ class Turn:
     parent: str | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     usage: UsageMetadata | None = None
+    estimated: bool = False
     finish_reason: str | None = None
     state: State = "running"
     reason: Literal["answer", "approval", "max_turns", "max_calls", "max_cost"] | None = None
@@ -167,6 +169,7 @@ class Recorder:
         self._running: tuple[str, list[str]] | None = None  # kind and pieces of the running text or thinking
         self._calls = list(held)  # those of the last response that have no outcome yet
         self._results_due = bool(self._calls)  # whether the last response asked for tools
+        self.cut: tuple[UniMessage, list[Item]] | None = None  # a request that was cut off, and what had come of it
         self._ended = bool(self._calls)  # whether the last response's turn_end has come
 
     def add(self, event: Mapping[str, Any]) -> None:
@@ -267,9 +270,11 @@ class Recorder:
     def _cut_off(self, asking: UniMessage) -> None:
         """The request was cut off: what was complete stays valid, what was running is kept to be seen."""
         turn, items = self.turn, self._items
+        self.cut = asking, items
         shown, running = list(items), None
         if self._running is not None:
             kind, payload = self._running[0], "".join(self._running[1])
+            self.cut = asking, [*items, {"type": f"{kind}.done", PAYLOAD_FIELD[kind]: payload}]
             if payload.strip():
                 running = {"type": f"{kind}.done", PAYLOAD_FIELD[kind]: payload}
                 shown.append({**running, "partial": True})

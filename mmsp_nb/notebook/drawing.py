@@ -95,7 +95,9 @@ class Drawing:
             if turn is not None and turn.waiting:
                 self._show_waiting(turn)
         elif isinstance(error, KeyboardInterrupt | asyncio.CancelledError | AbortError):
-            self._close(f"stopped after {seconds(elapsed)}" if self._output.live else "stopped")
+            self._close(
+                f"stopped after {seconds(elapsed)}{_estimate(self._turn())}" if self._output.live else "stopped"
+            )
             if isinstance(error, AbortError):
                 calm(error, where=True)
                 return
@@ -172,6 +174,12 @@ def footer(turn: Any, elapsed: float) -> str:
     counted = tokens.totals(turn.usage) if turn.usage else None
     spent = f"{counted.input:,} → {counted.output:,} tokens" if counted and counted.total else None
     return usage_text((turn.model, spent, _price(turn.cost), seconds(elapsed)))
+
+
+def _estimate(turn: Any) -> str:
+    """What was used until then, where that is known only about."""
+    counted = tokens.totals(turn.usage) if turn is not None and turn.estimated else None
+    return f" · about {counted.input:,} → {counted.output:,} tokens" if counted and counted.total else ""
 
 
 def _price(cost: Any) -> str | None:
