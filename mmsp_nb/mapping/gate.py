@@ -105,7 +105,7 @@ class Gate:
         """The provider has refused ``use`` for too many requests, and may have said for how long: all wait."""
         now = self.clock()
         self.refused += 1
-        if use.at >= self._refused_at:  # those that were on their way with it tell nothing new
+        if use.at > self._refused_at:  # those that were on their way with it tell nothing new
             self.width.slower()
             self._refusals_in_a_row += 1
             self._refused_at = now

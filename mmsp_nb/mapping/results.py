@@ -158,9 +158,9 @@ class Mapped(Sequence[Any]):
     def _changed(self, changes: Mapping[str, Any]) -> Mapped:
         from mmsp_nb.mapping import OPTIONS, checked_names
 
-        checked_names(changes, "retry")
-        if "rows" in changes or "prompt" in changes:
+        if changes.keys() & {"rows", "prompt", "images", "names"}:
             raise TypeError("retry() asks the same rows with the same prompt: for others use map()")
+        checked_names(changes, "retry")
         self._given |= changes
         if changes.keys() - OPTIONS:
             plan = Plan(**{name: value for name, value in self._given.items() if name not in OPTIONS})
