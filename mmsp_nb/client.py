@@ -285,7 +285,10 @@ class AutoLLMClient:
             failure: MMSPError | None = None
             for request in requests:
                 async with await watch.within(endpoint.send(request, signal)) as response:
+                    due = endpoint.max_item  # no item can be larger than what has come
                     while (batch := await response.batch()) is not None:
+                        if response.received > due:
+                            due = response.received + stream.room(endpoint.max_item)
                         for name, data in batch:
                             signal.throw_if_aborted()
                             try:
@@ -301,8 +304,8 @@ class AutoLLMClient:
             try:
                 push(decoder.finish(), out)
                 stream.close(out)
-            except MMSPError as error:
-                failure = error
+            except Exception as error:
+                failure = self._failure(error)
             stop = out.pop() if failure is None else None
             for event in out:
                 yield event
@@ -420,13 +423,15 @@ class AutoLLMClient:
         except Exception as error:
             warnings.warn(f"the trace was not written: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
-    def _failure(self, error: Exception, data: bytes) -> MMSPError:
-        """The error for an event of the stream that cannot be taken in."""
+    def _failure(self, error: Exception, data: bytes | None = None) -> MMSPError:
+        """The error for an event of the stream that cannot be taken in; without ``data`` for all of them together."""
         if isinstance(error, MMSPError):
             return error
-        shown = preview(mask_keys(data.decode("utf-8", "replace")))
+        shown = "" if data is None else f": {preview(mask_keys(' '.join(data.decode('utf-8', 'replace').split())))}"
+        what = "the answer cannot be put together" if data is None else "an event of the stream cannot be understood"
         failure = ResponseFormatError(
-            f"an event of the stream cannot be understood ({type(error).__name__}: {error}): {shown}",
+            f"{what} ({type(error).__name__}: {error}){shown}. Ask again; if that stays so, check client_type (it is "
+            f"{self.vendor.name!r}) and base_url",
             client=self.vendor.client,
             url=public_url(self.base_url),
         )

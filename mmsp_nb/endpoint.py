@@ -40,6 +40,7 @@ class Endpoint:
         self.route = route
         self.vendor = route.vendor
         self.transport = transport
+        self.max_item = transport.max_item
         self.images = ImageFetcher(handler=transport.custom_handler)
         self.relays = route.vendor.dialect == "mmsp"
         """Whether the other side speaks our protocol itself: then all checks are its business."""
@@ -85,7 +86,7 @@ class Endpoint:
 
     def stream(self) -> EventStream | Relay:
         """What turns the decoder's values into public events."""
-        return Relay() if self.relays else EventStream(self.vendor.client)
+        return Relay(self.vendor.client) if self.relays else EventStream(self.vendor.client)
 
     def decoder(self, requests: Sequence[Request]) -> Decoder:
         """The decoder for the answers to ``requests``, fed with all of them in order."""

@@ -14,15 +14,16 @@ from mmsp_nb.protocol.copying import copy_item
 from mmsp_nb.protocol.errors import (
     EmptyResponseError,
     IncompleteStreamError,
+    ResponseTooLargeError,
     StreamProtocolError,
     ToolCallArgumentParseError,
 )
 from mmsp_nb.protocol.history import now_ms
 from mmsp_nb.protocol.items import Item, UniEvent, UniMessage, UsageMetadata
-from mmsp_nb.protocol.runs import Delta, Run
+from mmsp_nb.protocol.runs import AGAIN, Delta, Run
 from mmsp_nb.protocol.usage import merge
 
-__all__ = ["Assembler", "EventStream", "concat_uni_events_to_uni_message"]
+__all__ = ["Assembler", "EventStream", "concat_uni_events_to_uni_message", "require_answer"]
 
 _IGNORED: Final = Run("text")
 """Stands for "belongs to nothing that is still open"."""
@@ -87,6 +88,10 @@ class Assembler:
         self._end_last(out)
         while self._runs:
             self._close_first(out)
+
+    def unfinished(self) -> int:
+        """The largest payload of the items that have no done yet, in characters or bytes."""
+        return max((run.weigh() for run in self._runs), default=0)
 
     # -- where a delta belongs -------------------------------------------------------------------
 
@@ -185,7 +190,7 @@ class Assembler:
             if fidelity == run.fidelity:
                 fidelity = None
             elif run.kind == "tool_call":
-                raise StreamProtocolError("one tool call with two different fidelities", client=self.client)
+                raise StreamProtocolError("one tool call with two different fidelities" + AGAIN, client=self.client)
             else:  # two signed blocks in a row are two items (Q-20)
                 self._take(self._begin(delta.kind, out), delta, out)
                 return
@@ -194,7 +199,7 @@ class Assembler:
             return
         if run.first is None:
             if run.kind == "tool_call" and not (delta.fields["name"] and delta.fields["tool_call_id"]):
-                raise StreamProtocolError("a tool call begins without a name or an id", client=self.client)
+                raise StreamProtocolError("a tool call begins without a name or an id" + AGAIN, client=self.client)
             run.first = copy_item(delta.fields)
         if delta.payload:
             run.late.clear()
@@ -291,6 +296,21 @@ class EventStream:
             if items:
                 self._wrap(items, out)
 
+    def room(self, limit: int) -> int:
+        """By how much the item that is being received may still grow; ``limit`` in characters or bytes.
+
+        Raises ResponseTooLargeError when it is larger already.
+        """
+        room = limit - self._assembler.unfinished()
+        if room < 0:
+            raise ResponseTooLargeError(
+                f"a text or other item of the answer is larger than the limit of {limit}. The model probably repeats "
+                "itself: ask again. Allow more with Transport(max_item=...)",
+                client=self.client,
+                limit=limit,
+            )
+        return room
+
     def close(self, out: list[UniEvent]) -> None:
         """The provider's stream is over: append the last done items and the stop, set `message`.
 
@@ -304,7 +324,7 @@ class EventStream:
             self._assembler.close(items)
         except ToolCallArgumentParseError as error:
             if self.finish_reason == "length":  # what happened, and what helps
-                error.message += "; the token budget ended in the middle of them: raise max_tokens"
+                error.message = error.message.removesuffix(AGAIN) + "; the token budget ended in them: raise max_tokens"
                 error.args = (error.message,)
             raise
         finally:
@@ -313,20 +333,13 @@ class EventStream:
         missing = (("usage_metadata",) if usage is None else ()) + (() if reason else ("finish_reason",))
         if usage is None or not reason:
             raise IncompleteStreamError(
-                f"the provider's stream ended without {' and '.join(missing)}; it was probably cut",
+                f"the provider's stream ended without {' and '.join(missing)}; it was probably cut. Ask again",
                 client=self.client,
                 missing=missing,
                 finish_reason=reason,
                 usage_metadata=usage,
             )
-        if all(item["type"] in ("thinking.done", "inline_thinking.done") for item in self.items):
-            said = "only thinking" if self.items else "nothing"
-            raise EmptyResponseError(
-                f"the model's answer holds {said} (finish reason: {reason})",
-                client=self.client,
-                finish_reason=reason,
-                usage_metadata=usage,
-            )
+        require_answer(self.client, self.items, reason, usage)
         now = self._now()
         self.message = {
             "role": "assistant",
@@ -359,6 +372,19 @@ class EventStream:
                     "created_at": now,
                 }
             )
+
+
+def require_answer(client: str, items: Sequence[Item], reason: str | None, usage: UsageMetadata | None) -> None:
+    """EmptyResponseError when the done ``items`` of a complete response say nothing, or only think."""
+    if all(item["type"] in ("thinking.done", "inline_thinking.done") for item in items):
+        said = "only thinking" if items else "nothing"
+        advice = "The token budget ended it: raise max_tokens" if reason == "length" else "Ask again, or otherwise"
+        raise EmptyResponseError(
+            f"the model's answer holds {said} (finish reason: {reason}). {advice}",
+            client=client,
+            finish_reason=reason,
+            usage_metadata=usage,
+        )
 
 
 def concat_uni_events_to_uni_message(events: Iterable[Mapping[str, Any]]) -> UniMessage:

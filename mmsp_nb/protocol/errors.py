@@ -66,8 +66,30 @@ __all__ = [
     "UnsupportedOperationError",
     "UnsupportedParameterError",
     "UpstreamError",
+    "advised",
     "preview",
 ]
+
+
+def advised(message: str, status: int | None) -> str:
+    """``message``, which somebody else has written, and what helps with an error of that HTTP status."""
+    advice = _ADVICE.get(status or 500) or _ADVICE[500 if (status or 500) >= 500 else 400]
+    return message if message.endswith(advice) else f"{message.rstrip(' .')}. {advice}"
+
+
+_ADVICE = {
+    400: "Check what it names: the model id, a setting, or the length of the conversation",
+    401: "Check the key",
+    402: "Look at the account's credit",
+    403: "The key may not do this, or not from here",
+    404: "Check the model id and base_url",
+    408: "Ask again",
+    409: "Ask again",
+    413: "The request is too large: send less, or smaller images",
+    425: "Ask again",
+    429: "Wait a little, or look at the account's limits and credit",
+    500: "The trouble is on the server's side: try again later",
+}
 
 
 def preview(text: str) -> str:

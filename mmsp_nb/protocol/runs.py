@@ -11,7 +11,10 @@ from mmsp_nb.protocol.copying import copy_item
 from mmsp_nb.protocol.errors import StreamProtocolError, ToolCallArgumentParseError, preview
 from mmsp_nb.protocol.items import PAYLOAD_FIELD, Fidelity, Item
 
-__all__ = ["Delta", "Run"]
+__all__ = ["AGAIN", "Delta", "Run"]
+
+AGAIN = ". Ask again"
+"""What helps where a model or a connection had a bad moment."""
 
 _EMPTY: dict[str, Any] = {"text": "", "thinking": "", "data": b"", "arguments": "", "embedding": []}
 _SIZE = {"text": 2, "thinking": 2, "tool_call": 4}
@@ -28,7 +31,9 @@ class Delta:
     def __init__(self, raw: Item, client: str) -> None:
         kind = _KIND_OF.get(raw.get("type", ""))
         if kind is None:
-            raise StreamProtocolError(f"the decoder yielded {raw.get('type')!r}, which is no delta", client=client)
+            raise StreamProtocolError(
+                f"the decoder yielded {raw.get('type')!r}, which is no delta{AGAIN}", client=client
+            )
         self.kind = kind
         self.fields = {key: value for key, value in raw.items() if key != "fidelity"}
         self.mark = fidelity = raw.get("fidelity") or {}
@@ -49,7 +54,7 @@ class Delta:
         elif type(payload) is not type(empty):
             if not isinstance(payload, (bytearray, memoryview) if field == "data" else type(empty)):
                 raise StreamProtocolError(
-                    f"the {field} of a {self.kind} delta is of type {type(payload).__name__}", client=client
+                    f"the {field} of a {self.kind} delta is of type {type(payload).__name__}{AGAIN}", client=client
                 )
             payload = type(empty)(payload)
         self.fields[field] = payload
@@ -60,7 +65,7 @@ class Delta:
         if value is None:
             value = self.fields[key] = ""
         if not isinstance(value, str):
-            raise StreamProtocolError(f"the {key} of a {self.kind} delta is no string", client=client)
+            raise StreamProtocolError(f"the {key} of a {self.kind} delta is no string{AGAIN}", client=client)
         return value
 
 
@@ -92,6 +97,7 @@ class Run:
         "seen",
         "size",
         "type",
+        "weighed",
     )
 
     def __init__(self, kind: str) -> None:
@@ -112,6 +118,8 @@ class Run:
         self.ended = False
         """Nothing more can come: another item has begun, and this one could not be told apart."""
         self.scan = _Scan()
+        self.weighed = (0, 0)
+        """How many of the chunks were weighed, and what they weigh."""
         self.seen: Fidelity = {}
         """The fidelity, ``item_id`` included, of the last delta that was taken in: the same again says nothing new."""
 
@@ -155,6 +163,13 @@ class Run:
             self.scan = _scan(self.scan, "".join(self.chunks[self.scan.chunks :]), len(self.chunks))
         return self.scan.over
 
+    def weigh(self) -> int:
+        """The size of the payload so far. Each piece is looked at once, however often this is asked."""
+        count, weight = self.weighed
+        weight += sum(map(len, self.chunks[count:]))
+        self.weighed = len(self.chunks), weight
+        return weight
+
     def emptied(self) -> Item:
         """The first delta again, with nothing in its payload: it carries late fidelity."""
         assert self.first is not None
@@ -186,7 +201,7 @@ class Run:
         if isinstance(arguments, dict):
             return arguments
         raise ToolCallArgumentParseError(
-            f"the model's arguments for {self.first['name']!r} are no JSON object ({why}): {preview(text)!r}",
+            f"the model's arguments for {self.first['name']!r} are no JSON object ({why}): {preview(text)!r}{AGAIN}",
             client=client,
             tool_name=self.first["name"],
             tool_call_id=self.first["tool_call_id"],

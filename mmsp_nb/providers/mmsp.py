@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mmsp_nb.protocol.errors import IncompleteStreamError, UpstreamError
+from mmsp_nb.protocol.errors import IncompleteStreamError, UpstreamError, advised
 from mmsp_nb.protocol.items import UniConfig, UniMessage
 from mmsp_nb.providers.base import Raw, Request
 from mmsp_nb.providers.body import Past, entries
@@ -40,7 +40,7 @@ def upstream_error(client: str, status: int | None, payload: Any, message: str =
         error = {"type": "HTTPError" if status else "UpstreamError", "message": text[:200] or f"HTTP {status}"}
     kind, reported = error.get("type"), error.get("status")
     status = status if status is not None else reported if isinstance(reported, int) else None
-    message = message or str(error.get("message") or kind or "unknown error")
+    message = message or advised(str(error.get("message") or kind or "unknown error"), status)
     return UpstreamError(message, client=client, status=status, error_type=kind, error=error)
 
 
@@ -54,18 +54,19 @@ class MmspDecoder:
     def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
         if "error" in event:
             raise upstream_error(self._client, None, event)
-        for item in event.get("content_items") or ():
-            kind = str(item.get("type"))
-            if kind.startswith(("inline_data.", "inline_thinking.")) and isinstance(item.get("data"), str):
+        event["content_items"] = items = event.get("content_items") or []
+        if not isinstance(items, list) or not all(_is_item(item) for item in items):
+            raise ValueError("its content_items are no list of items")
+        for item in items:
+            if item["type"].startswith(("inline_data.", "inline_thinking.")) and isinstance(item.get("data"), str):
                 item["data"] = received_bytes(self._client, item["data"])
-        if event.get("event_type") == "stop":
-            self._stopped = True
+        self._stopped = event.get("event_type") == "stop"  # one that more follows was not the end
         return ({"type": "event", "event": event},)
 
     def finish(self) -> Sequence[Raw]:
         if not self._stopped:
             missing = ("usage_metadata", "finish_reason")
-            message = f"{self._client}'s stream ended without a stop event"
+            message = f"{self._client}'s stream ended without a stop event; it was probably cut. Ask again"
             raise IncompleteStreamError(message, client=self._client, missing=missing)
         return ()
 
@@ -75,6 +76,10 @@ def _entry(index: int, message: Any, state: None) -> list[Any]:
     if isinstance(message, Mapping) and "origin" in message:
         message = {key: value for key, value in message.items() if key != "origin"}
     return [_plain(message)]
+
+
+def _is_item(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("type"), str)
 
 
 def _plain(value: Any) -> Any:

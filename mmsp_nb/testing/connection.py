@@ -99,8 +99,9 @@ class Connection:
             return False
         chunked = reply.framing == "chunked"
         body = [b"".join(part for part in reply.body if isinstance(part, bytes))] if reply.framing == "length" else None
-        self._writer.write(self._head(reply, len(body[0]) if body else None))
-        await self._writer.drain()
+        if reply.framing != "raw":
+            self._writer.write(self._head(reply, len(body[0]) if body else None))
+            await self._writer.drain()
         has_body = request.method != "HEAD" and reply.status not in NO_BODY
         for part in (body if body is not None else reply.body) if has_body else ():
             if isinstance(part, Gate):
@@ -119,7 +120,7 @@ class Connection:
         if chunked and has_body:
             self._writer.write(b"0\r\n\r\n")
             await self._writer.drain()
-        return reply.framing != "close" and not reply.drop_after
+        return reply.framing not in ("close", "raw") and not reply.drop_after
 
     def abort(self) -> None:
         """Drop the connection without sending what is still buffered."""

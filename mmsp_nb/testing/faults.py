@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mmsp_nb.testing import streams
+from mmsp_nb.testing import malformed, streams
 from mmsp_nb.testing.connection import RecordedRequest
 from mmsp_nb.testing.gate import Gate
 from mmsp_nb.testing.parts import Part, call, text, thinking
@@ -300,6 +300,9 @@ def _(dialect: str, number: int) -> Reply:
 def _(dialect: str, number: int) -> Reply:
     return Reply.stream(streams.frames("text", dialect), drop_after=True)
 
+
+for _name, _summary, _make in malformed.MALFORMED:
+    fault(_name, _summary)(lambda dialect, number, make=_make: make(dialect))  # type: ignore[misc]
 
 _PIECEWISE = ("chat", "messages", "responses", "interactions")
 

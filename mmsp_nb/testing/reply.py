@@ -39,7 +39,7 @@ class Reply:
     body: byte chunks, each sent and flushed by itself; a `Gate` is waited at, a `Cut` ends the connection.
         Any iterable will do, an endless one too; one that can be read only once serves one request.
     framing: ``chunked``, ``length`` (a Content-Length header; the body must end) or ``close`` (the end of the
-        connection is the end of the body).
+        connection is the end of the body) or ``raw`` (the body is everything that is sent, its own head included).
     hang_up: close the connection instead of answering: ``"reset"`` or ``"fin"``.
     drop_after: promise keep-alive, then close the connection after the answer all the same.
     before: a gate in front of the status line.
@@ -48,7 +48,7 @@ class Reply:
     body: Iterable[Part] = ()
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    framing: Literal["chunked", "length", "close"] = "chunked"
+    framing: Literal["chunked", "length", "close", "raw"] = "chunked"
     hang_up: Literal["", "reset", "fin"] = ""
     drop_after: bool = False
     before: Gate | None = None
@@ -76,6 +76,11 @@ class Reply:
     def data(cls, body: bytes, content_type: str, status: int = 200, **options: Any) -> Reply:
         """Any bytes with a content type: an image, an HTML page, an empty body."""
         return cls([body], status, {"content-type": content_type}, framing="length", **options)
+
+    @classmethod
+    def raw(cls, *parts: Part) -> Reply:
+        """These bytes as they are in place of an HTTP answer; then the connection is closed."""
+        return cls(parts, framing="raw")
 
     @classmethod
     def no_answer(cls, how: Literal["reset", "fin"] = "fin") -> Reply:
@@ -134,8 +139,8 @@ class Reply:
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return replace(self, status=status, headers={**self.headers, **more})
 
-    def _open_framing(self) -> Literal["chunked", "close"]:
-        return "close" if self.framing == "close" else "chunked"
+    def _open_framing(self) -> Literal["chunked", "close", "raw"]:
+        return "chunked" if self.framing == "length" else self.framing
 
 
 class _Lazy:

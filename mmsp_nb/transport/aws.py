@@ -85,7 +85,9 @@ class EventStreamParser:
                 raise ResponseFormatError("the stream holds no AWS event-stream message where one must begin")
             if total > self.limit:
                 raise ResponseTooLargeError(
-                    f"a message of the stream is larger than the limit of {self.limit} bytes", limit=self.limit
+                    f"a message of the stream is larger than the limit of {self.limit} bytes. Allow more with "
+                    "Transport(max_event=...), if this is no fault of the server",
+                    limit=self.limit,
                 )
             if len(held) - start < total:
                 break

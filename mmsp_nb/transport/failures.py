@@ -25,6 +25,7 @@ from mmsp_nb.protocol.errors import (
     RequestTimeoutError,
     ResponseFormatError,
     TransportError,
+    advised,
     preview,
 )
 from mmsp_nb.transport.listeners import nothing_listens
@@ -35,6 +36,7 @@ __all__ = [
     "REQUEST_ID_HEADERS",
     "ErrorParser",
     "Subject",
+    "allow_more",
     "error_details",
     "is_disconnect",
     "is_permanent",
@@ -63,9 +65,18 @@ def parse_json(data: bytes) -> Any:
     try:
         return pydantic_core.from_json(data)
     except ValueError:
+        pass
+    try:
         value = json.loads(data.decode("utf-8", "replace"))
         text = json.dumps(value, ensure_ascii=False)
         return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def allow_more(name: str) -> str:
+    """The advice where the limit ``name`` of a `Transport` was met."""
+    return f"Allow more with Transport({name}=...), if this is no fault of the server"
 
 
 def error_details(status: int | None, payload: Any) -> tuple[str | None, str]:
@@ -126,24 +137,35 @@ class Subject:
         after = f" ({tries} tries)" if tries > 1 else ""
         if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout):
             limit = timeouts.loopback_connect if self.loopback else timeouts.connect
-            return ConnectionFailedError(f"no connection to {self.host} within {limit:g} s{after}", **place)
+            hint = self._hint(error) or ". Is the machine online, and base_url right?"
+            return ConnectionFailedError(f"no connection to {self.host} within {limit:g} s{after}{hint}", **place)
         if isinstance(error, httpx.TimeoutException | TimeoutError):
             writing = isinstance(error, httpx.WriteTimeout)
             limit = timeouts.write if writing else timeouts.read
             what = "took nothing more" if writing else "sent nothing more" if received else "sent nothing"
-            return RequestTimeoutError(f"{self.host} {what} for {limit:g} s", timeout=limit, **place)
+            return RequestTimeoutError(
+                f"{self.host} {what} for {limit:g} s. Ask again, or wait longer with Transport(timeout=...)",
+                timeout=limit,
+                **place,
+            )
         if isinstance(error, httpx.DecodingError):
-            return ResponseFormatError(f"the answer of {self.host} is compressed in a way that cannot be read", **place)
+            return ResponseFormatError(
+                f"the answer of {self.host} is compressed in a way that cannot be read. Ask again; if that stays so, "
+                "look at the server or proxy in between",
+                **place,
+            )
         reason = self.clean(str(_root(error)) or type(error).__name__)
         if received:
             return ConnectionCutError(
-                f"the connection to {self.host} broke in the middle of the answer: {reason}", **place
+                f"the connection to {self.host} broke in the middle of the answer: {reason}. Ask again", **place
             )
         if isinstance(error, httpx.UnsupportedProtocol):
             return ConnectionFailedError(f"{self.url} is no http:// or https:// address. Correct base_url", **place)
         if is_disconnect(error):
             return ConnectionFailedError(
-                f"{self.host} closed the connection without an answer{after}: {reason}", **place
+                f"{self.host} closed the connection without an answer{after}: {reason}. Ask again; if that stays so, "
+                "check base_url and the server",
+                **place,
             )
         if self.loopback and isinstance(_root(error), ConnectionRefusedError):
             return ConnectionFailedError(f"no connection to {self.host}: {nothing_listens(self.url)}", **place)
@@ -155,11 +177,13 @@ class Subject:
             return ". The proxy of HTTPS_PROXY, HTTP_PROXY or ALL_PROXY refused"
         if isinstance(root, ssl.SSLCertVerificationError):
             return ". If a company's proxy is in between, let SSL_CERT_FILE name its certificates"
+        if isinstance(root, ssl.SSLError):
+            return ". Is this a port for https://? Correct base_url"
         if not self.loopback and (name := _proxy_variable(self.url)):
             return f". The way there is the proxy that {name} names: is it right, and running?"
         if isinstance(root, socket.gaierror):
             return ". Is the machine offline, or the base URL misspelt?"
-        return ". Is the server running?" if self.loopback else ""
+        return ". Is the server running?" if self.loopback else ". Check base_url, and whether the server is up"
 
     def status_error(
         self, status: int, headers: Mapping[str, str], body: bytes, retry_after: float | None, tries: int
@@ -179,14 +203,15 @@ class Subject:
             kind = AuthenticationError
         elif status == 429:
             kind = RateLimitError
-        said = ": ".join(filter(None, (code if code != message else None, message)))
+        said = ": ".join(filter(None, (code if code != message else None, message.rstrip(". "))))
         parts = [f"{self.host} answered with status {status}" + (f" ({said})" if said else "")]
         advice = self._advice(status, headers, retry_after)
         if tries > 1:
             parts.append(f"after {tries} tries")
         error = payload.get("error") or payload if isinstance(payload, dict) else payload
+        text = "; ".join(parts)
         return kind(
-            "; ".join(parts) + (f". {advice}" if advice else ""),
+            f"{text}. {advice}" if advice else advised(text, status),
             client=self.client,
             url=self.url,
             status=status,
@@ -203,17 +228,10 @@ class Subject:
         if status == 401:
             where = f"the key in {self._key_env} (or api_key=)" if self._key_env else "api_key="
             return f"Check {where}"
-        if status == 403:
-            return "The key may not do this, or not from here"
         if status == 404:
             return f"Check the model id and the base URL ({self.url})"
-        if status == 413:
-            return "The request is too large: send less, or smaller images"
-        if status == 429:
-            wait = f"Wait {retry_after:.0f} s" if retry_after else "Wait a little"
-            return f"{wait}, or look at the account's limits and credit"
-        if status >= 500:
-            return "The trouble is on the server's side: try again later"
+        if status == 429 and retry_after:
+            return f"Wait {retry_after:.0f} s, or look at the account's limits and credit"
         return ""
 
     def _cleaned(self, value: Any) -> Any:

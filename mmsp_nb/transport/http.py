@@ -33,6 +33,8 @@ __all__ = ["Response", "Timeouts", "Transport", "WireRequest"]
 
 log = logging.getLogger("mmsp_nb.transport")
 
+MAX_ITEM = 64 * 1024 * 1024
+MAX_ANSWER = 256 * 1024 * 1024
 MAX_ERROR_BODY = 1024 * 1024
 ERROR_BODY_TIMEOUT = 10.0
 
@@ -49,6 +51,8 @@ class Transport:
         timeout: the longest silence in seconds (default 600), or all limits as `Timeouts`.
         retries: further tries after a failure (default 2), or a whole `RetryPolicy`.
         max_event: limit of one event, or of a whole JSON answer, in bytes (default 64 MB).
+        max_item: limit of one text, or whatever else an answer has in pieces, in characters or bytes (default 64 MB).
+        max_answer: limit of the answer to one request, in bytes on the wire (default 256 MB).
         sleep, clock, jitter: replaceable in tests; ``clock`` gives Unix seconds.
     """
 
@@ -59,6 +63,8 @@ class Transport:
         timeout: float | Timeouts | None = None,
         retries: int | RetryPolicy = 2,
         max_event: int = MAX_EVENT,
+        max_item: int = MAX_ITEM,
+        max_answer: int = MAX_ANSWER,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
@@ -67,7 +73,7 @@ class Transport:
             timeout if isinstance(timeout, Timeouts) else Timeouts() if timeout is None else Timeouts(read=timeout)
         )
         self.policy = retries if isinstance(retries, RetryPolicy) else RetryPolicy(retries)
-        self.max_event = max_event
+        self.max_event, self.max_item, self.max_answer = max_event, max_item, max_answer
         self.custom_handler = handler
         self._handler = handler or through(httpx_handler(self.timeouts))
         self._sleep, self._clock, self._jitter = sleep, clock, jitter
@@ -170,7 +176,7 @@ class Transport:
                         subject=subject,
                         interrupt=interrupt,
                         timeouts=self.timeouts,
-                        limit=self.max_event,
+                        limits=(self.max_event, self.max_answer),
                     )
                 refusal = status, headers, await _read_refusal(body)
         except BaseException:

@@ -21,7 +21,7 @@ from mmsp_nb.protocol.errors import (
     TransportError,
 )
 from mmsp_nb.transport.aws import EventStreamParser
-from mmsp_nb.transport.failures import Subject, parse_json
+from mmsp_nb.transport.failures import Subject, allow_more, parse_json
 from mmsp_nb.transport.interrupt import Interrupt
 from mmsp_nb.transport.sse import ServerEvent, SSEParser, is_done
 from mmsp_nb.transport.wire import Timeouts
@@ -53,20 +53,21 @@ class Response:
         subject: Subject,
         interrupt: Interrupt,
         timeouts: Timeouts,
-        limit: int,
+        limits: tuple[int, int],
     ) -> None:
         self.status = status
         self.headers = headers
         self._manager = manager
         self._body = body
         self._first: bytes | None = first
-        self._received = len(first)
+        self.received = len(first)
+        """Bytes of the body so far, as they are after decompression."""
         self._subject = subject
         self._interrupt = interrupt
         self._timeouts = timeouts
-        self._limit = limit
+        self._limit, self._most = limits
         self._framing = framing
-        self._parser = EventStreamParser(limit) if framing == "aws" else SSEParser(limit)
+        self._parser = EventStreamParser(self._limit) if framing == "aws" else SSEParser(self._limit)
         self._state = "start"  # then "running", "drain" after [DONE], "over"
         self._closing: asyncio.Task[None] | None = None
         interrupt.on_idle = self._shut
@@ -160,23 +161,20 @@ class Response:
         except StopAsyncIteration:
             return None
         except (httpx.HTTPError, OSError) as error:
-            failure = self._subject.connection_error(error, self._timeouts, received=self._received)
+            failure = self._subject.connection_error(error, self._timeouts, received=self.received)
         else:
-            self._received += len(chunk)
-            return chunk
+            self.received += len(chunk)
+            if self.received <= self._most:
+                return chunk
+            failure = self._too_large(self._most, "max_answer")
         raise failure
 
     async def _read_all(self) -> bytes:
         pieces: list[bytes] = []
         while (piece := await self._read()) is not None:
             pieces.append(piece)
-            if self._received > self._limit:
-                raise ResponseTooLargeError(
-                    f"the answer of {self._subject.host} is larger than the limit of {self._limit} bytes",
-                    client=self._subject.client,
-                    url=self._subject.url,
-                    limit=self._limit,
-                )
+            if self.received > self._limit:
+                raise self._too_large(self._limit, "max_event")
         data = b"".join(pieces)
         if not data.strip():
             raise self._format_error("sent an empty answer")
@@ -192,7 +190,7 @@ class Response:
                 parse_json(events[-1][1])
             except ValueError:
                 raise ConnectionCutError(
-                    f"the answer of {self._subject.host} ended in the middle of an event",
+                    f"the answer of {self._subject.host} ended in the middle of an event. Ask again",
                     client=self._subject.client,
                     url=self._subject.url,
                 ) from None
@@ -221,13 +219,23 @@ class Response:
             code, message = self._subject.details(None, await self.json())
             if message and not message.startswith("unknown error"):  # else it is no error document
                 raise ProviderStreamError(
-                    f"{self._subject.host} reported an error: {message}", client=self._subject.client, code=code
+                    f"{self._subject.host} reported an error: {message}. Ask again, or check what it names",
+                    client=self._subject.client,
+                    code=code,
                 )
             raise self._format_error("sent one JSON document instead of a stream. Does this address stream?")
 
     def _refuse_page(self, data: bytes) -> None:
         if data.lstrip()[:1] == b"<":
             raise self._format_error("sent a web page. Is base_url right, and the network free of a login page?")
+
+    def _too_large(self, limit: int, name: str) -> ResponseTooLargeError:
+        return ResponseTooLargeError(
+            f"the answer of {self._subject.host} is larger than the limit of {limit} bytes. {allow_more(name)}",
+            client=self._subject.client,
+            url=self._subject.url,
+            limit=limit,
+        )
 
     def _format_error(self, what: str) -> ResponseFormatError:
         return ResponseFormatError(

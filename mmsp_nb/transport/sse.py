@@ -105,7 +105,9 @@ class SSEParser:
     def _check(self) -> None:
         if self._size > self.limit:
             raise ResponseTooLargeError(
-                f"an event of the stream is larger than the limit of {self.limit} bytes", limit=self.limit
+                f"an event of the stream is larger than the limit of {self.limit} bytes. Allow more with "
+                "Transport(max_event=...), if this is no fault of the server",
+                limit=self.limit,
             )
 
     def _lines(self, text: bytes, events: list[ServerEvent]) -> list[ServerEvent]:

@@ -41,7 +41,8 @@ def test_error_in_a_stream_is_raised_by_every_dialect(
     with pytest.raises(ProviderStreamError) as caught:
         decode(client_type, [event])
     found = caught.value
-    assert (found.code, found.status, str(found), found.client) == (code, status, message, VENDORS[client_type].client)
+    assert (found.code, found.status, found.client) == (code, status, VENDORS[client_type].client)
+    assert str(found).startswith(f"{message}. ")  # then what helps
     assert isinstance(found, RuntimeError)
 
 
@@ -95,7 +96,8 @@ def test_error_in_a_stream_is_raised_by_every_dialect(
 def test_error_events_of_the_vendors(client_type: str, event: Any, code: str, status: int) -> None:
     with pytest.raises(ProviderStreamError) as caught:
         decode(client_type, [event])
-    assert (str(caught.value), caught.value.code, caught.value.status) == ("m", code, status)
+    assert str(caught.value).startswith("m. ")
+    assert (caught.value.code, caught.value.status) == (code, status)
 
 
 def test_failed_response_without_a_reason_still_fails() -> None:
