@@ -122,6 +122,29 @@ def test_a_button_does_what_the_next_cell_would_do(ready: Kernel) -> None:
     assert ready.value("main.turns[-1].text") == "It is gone."
     ready.client.shell_channel.send(ready.client.session.msg("comm_msg", content))  # a second click does nothing
     assert ready.value("wiped") == [["data/x", False]]
+    assert ready.value(SAID) == ["Approved: wipe", True]
+    ready.run("main.undo()")
+    assert ready.value(SAID) == ["", False], "the decision is taken back: they can be clicked again"
+
+
+SAID = (
+    "[[w.value for w in _w.values() if type(w).__name__ == 'Label'][-1],"
+    " [w.disabled for w in _w.values() if getattr(w, 'description', '') == 'Deny'][-1]]"
+    " if (_w := __import__('ipywidgets').widgets.widget._instances) else None"
+)
+"""What the last pair of buttons says, and whether they are off."""
+
+
+def test_the_buttons_say_what_was_decided_in_a_cell(ready: Kernel) -> None:
+    talk(ready, "[call('wipe', path='data/x')]", "[text('It stays.')]")
+    ready.run("%%mmsp\nTidy up")
+    assert ready.value(SAID) == ["", False]
+    ready.run("%mmsp deny")
+    assert ready.value(SAID) == ["Denied: wipe", True]
+    talk(ready, "[call('wipe', path='data/x')]", "[text('Well.')]")
+    ready.run("%%mmsp\nTidy up")
+    ready.run("%%mmsp\nOr rather tell me the time")
+    assert ready.value(SAID) == ["Not decided: something else was asked.", True]
 
 
 def test_where_nobody_watches_a_call_is_denied_unless_the_policy_waits(unwatched: Kernel) -> None:
