@@ -9,12 +9,15 @@ export PYTHON
 PACKAGE := mmsp_nb
 CODE := $(PACKAGE) tests scripts conftest.py $(wildcard benchmarks)
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
+# Seconds of each fuzz target, and which ones (all).
+FUZZ_TIME ?= 60
+FUZZ ?=
 # How many processes the tests share; 0 runs them in one.
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record kernels bench clean
+.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record kernels bench fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -82,7 +85,12 @@ kernels: install ## environments with the oldest ipykernel and with Colab's IPyt
 	@$(BIN)/python scripts/old_kernels.py
 
 bench: kernels ## speed, memory and output beside their peers, into benchmarks/RESULTS.md
+	@-$(BIN)/python scripts/side_environment.py peers chatlas==0.23.0 openai ipython
 	@$(BIN)/python benchmarks/run.py
+
+fuzz: install ## looks for faults in all that is read, FUZZ_TIME seconds for each of FUZZ (all) targets; see tests/fuzz
+	@$(BIN)/python scripts/side_environment.py fuzz . atheris==3.0.0
+	@nice -n 15 .venvs/fuzz/bin/python tests/fuzz/run_fuzz.py --time $(FUZZ_TIME) $(FUZZ)
 
 clean: ## removes the environment and everything built; the model in the user's cache stays
 	rm -rf $(VENV) build dist out site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov

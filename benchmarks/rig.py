@@ -28,9 +28,10 @@ REFERENCE = HERE.parent / ".venvs" / "reference" / "bin" / "python"
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the results.
+    """One line of the results, for the record unless it has a goal.
 
-    ours, peer: medians in ``unit``, of the same run. goal: the highest ratio that is good enough; None: for the record.
+    ours, peer: medians in ``unit``, of the same run. goal: the highest ratio that is good enough; most: the highest
+    value of ours; within: how much more than the peer's it may be.
     """
 
     what: str
@@ -38,6 +39,8 @@ class Figure:
     peer: float
     unit: str
     goal: float | None = None
+    most: float | None = None
+    within: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -45,10 +48,17 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        return "" if self.goal is None else "yes" if self.ratio <= self.goal else "**no**"
+        allowed = ((self.ratio, self.goal), (self.ours, self.most), (self.ours - self.peer, self.within))
+        met = [value <= limit for value, limit in allowed if limit is not None]
+        return "" if not met else "yes" if all(met) else "**no**"
 
     def row(self) -> list[str]:
-        goal = "" if self.goal is None else f"{self.goal:g}"
+        goals = (
+            "" if self.goal is None else f"{self.goal:g}",
+            "" if self.most is None else f"{self.most:,g} {self.unit}",
+            "" if self.within is None else f"peer + {self.within:g} {self.unit}",
+        )
+        goal = ", ".join(filter(None, goals))
         return [
             self.what,
             shown(self.ours, self.unit),

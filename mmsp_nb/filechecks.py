@@ -118,8 +118,8 @@ def item_fault(item: Any) -> str:
         return "an item without a type"
     if kind not in PAYLOAD_FIELD and kind not in ("tool_result", "image_url"):
         return ""
-    if item.get("partial"):  # it was cut off, and is only there to be seen
-        return "" if isinstance(item.get(PAYLOAD_FIELD.get(kind, "text")), str) else "an item without its text"
+    if item.get("partial") and kind in ("text", "thinking", "tool_call"):  # it was cut off, and is there to be seen
+        return "" if isinstance(item.get(PAYLOAD_FIELD[kind]), str) else "an item without its text"
     return _fault(_ITEM, item)
 
 

@@ -157,7 +157,9 @@ def _other(kind: str, item: Item) -> str:
         return f"[image {url}]" if url[:5].lower() != "data:" else f"[image, {len(url):,} characters]"
     if kind == "embedding":
         return f"[embedding of {len(item['embedding']):,} numbers]"
-    return f"[{item['mime_type']}, {len(item['data']):,} bytes]"
+    if kind in ("inline_data", "inline_thinking"):
+        return f"[{item['mime_type']}, {len(item['data']):,} bytes]"
+    return f"[{kind}]"  # a server may be newer than we are
 
 
 def _arguments(arguments: Any) -> str:

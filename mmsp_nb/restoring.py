@@ -90,7 +90,10 @@ def restore(path: Path, *, tools: Any, client: Any, options: dict[str, Any]) -> 
     reader.read(text)
     head = reader.head
     options = {"client_type": head.get("client_type"), "base_url": head.get("base_url"), **options}
-    conversation = _made(head, tools, client, {k: v for k, v in options.items() if v is not None})
+    try:
+        conversation = _made(head, tools, client, {k: v for k, v in options.items() if v is not None})
+    except ValueError as error:
+        raise ConversationFileError(f"the conversation record is damaged: {error}", path=path, line=1) from None
     if reader.before:
         conversation._before = reader.before
     branches = reader.branches or {"main": list(reader.turns)}
@@ -306,7 +309,10 @@ def _from_trace(path: Path, text: str, tools: Any, client: Any, options: dict[st
     model = str(config.pop("model", ""))
     config.pop("tools", None)
     head = {"model": model, "config": config, "name": path.stem}
-    conversation = _made(head, tools, client, options)
+    try:
+        conversation = _made(head, tools, client, options)
+    except ValueError as error:
+        raise ConversationFileError(f"its config is damaged: {error}", path=path) from None
     conversation.turns = turns_of(messages, model, config)
     conversation._branches = {conversation.branch: conversation.turns}
     conversation._load_history()

@@ -18,11 +18,28 @@ def run(bench: Bench) -> list[Section]:
         Section(
             "A streamed event",
             f"CPU of one event of {DELTAS:,}, from the socket to the consumer of `AutoLLMClient`. Peer: httpx "
-            "`aiter_lines` and `json.loads` on the same stream.",
+            "`aiter_lines` and `json.loads` on the same stream, sockets and chunked encoding included.",
             figures,
             _beside_reference(bench, figures, rounds),
-        )
+        ),
+        _in_memory(rounds),
     ]
+
+
+def _in_memory(rounds: int) -> Section:
+    return Section(
+        "A streamed event without its socket",
+        "The same streams handed to `AutoLLMClient` in chunks of one event, and of sixteen. Peer: the whole text at "
+        "once, split into lines, and `json.loads` of each: no HTTP, no chunks, no asyncio.",
+        [
+            figure
+            for dialect, found in child("decoding.py", str(rounds)).items()
+            for figure in (
+                Figure(dialect, found["client"], found["lines"], "µs", 3),
+                Figure(f"{dialect}, sixteen at a time", found["full"], found["lines"], "µs", 3),
+            )
+        ],
+    )
 
 
 def _beside_reference(bench: Bench, figures: list[Figure], rounds: int) -> list[str]:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ def cassette(data: bytes) -> None:
     path = FOLDER / "cassette.jsonl"
     path.write_bytes(_lines(data, _CASSETTE))
     try:
-        found = tape.read(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an answer that was not written to its end is left out
+            found = tape.read(path)
     except ValueError as error:
         assert str(path) in str(error) and "\n" not in str(error)
         return

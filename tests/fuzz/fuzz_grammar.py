@@ -37,8 +37,8 @@ def _runs(items: Sequence[Any], finished: bool) -> list[Any]:
         assert "item_id" not in (item.get("fidelity") or {}), "S6"
         if phase == "delta":
             assert not run or run[0]["type"] == item["type"], "S2, S3"
-            if kind == "tool_call" and run:  # only the first fragment names the call
-                assert item["name"] == "", "S2"
+            if kind == "tool_call" and run:  # only the first fragment names the call, and one that brings its fidelity
+                assert item["name"] == "" or ("fidelity" in item and not item["arguments"]), "S2"
             run.append(item)
         else:
             assert phase == "done" and run and run[0]["type"] == f"{kind}.delta", "S3"

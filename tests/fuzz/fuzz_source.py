@@ -55,7 +55,7 @@ class Source:
             return [self.value(depth - 1) for _ in range(self.byte() % 4)]
         if kind == 1 and depth:
             return {self.text(8): self.value(depth - 1) for _ in range(self.byte() % 4)}
-        return self.text() if kind == 2 else self.one_of(ODD)
+        return self.text() if kind == 2 else copy.deepcopy(self.one_of(ODD))
 
 
 def chunks_of(data: bytes, size: int) -> list[bytes]:

@@ -16,6 +16,7 @@ from mmsp_nb.blocks import code_blocks, parse_json
 from mmsp_nb.notebook import markdown, options, prompt
 from mmsp_nb.notebook.output import LiveOutput
 from mmsp_nb.notebook.sanitize import clean, escape
+from mmsp_nb.notebook.secrets import mask
 from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools.arguments import InvalidArguments, bind
 from mmsp_nb.tools.definition import Tool
@@ -211,7 +212,8 @@ def drawing(data: bytes) -> None:
     for message in sent.values():
         if "text/html" in message.data:
             check_html(message.data["text/html"])
-    if kind == "text" and text == clean(text) and not re.search(r"\s\Z|\A\s", text):
+    plain = text == clean(text) == mask(text)
+    if kind == "text" and plain and not re.search(r"\s\Z|\A\s", text):
         parts = [message.data["text/plain"] for message in sent.values() if _kind(message) == "text"]
         assert "".join(parts) == text or not live, (parts, text)
 
