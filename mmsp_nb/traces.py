@@ -139,21 +139,23 @@ class TracePage:
         ]
 
     def answer(self, name: str, view: str, message: dict[str, Any]) -> list[dict[str, Any]]:
-        """The messages with which the desk of one view of a file answers."""
-        from mmsp_nb.files import load
-        from mmsp_nb.notebook.desk import Desk
+        """The messages with which the desk of one view of a file answers; to ``poll`` with what is new in the file."""
+        from mmsp_nb.notebook.file_view import FileView
 
         key = f"{name}\0{view}"
         with self._lock:
             if key not in self._desks or message.get("op") == "hello":
                 out: list[dict[str, Any]] = []
-                desk = Desk(load(find(name, self.directory)), out.append, writable=False)
+                view_of = FileView(find(name, self.directory), out.append)
                 self._desks.pop(key, None)
-                self._desks[key] = desk, out
+                self._desks[key] = view_of, out
                 while len(self._desks) > KEPT:
                     self._desks.pop(next(iter(self._desks)))
-            desk, out = self._desks[key]
-            desk.handle(message)
+            view_of, out = self._desks[key]
+            if message.get("op") == "poll":
+                view_of.refresh()
+            else:
+                view_of.desk.handle(message)
             answers = list(out)
             out.clear()
         return answers

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,11 @@ from typing import Any
 import anywidget
 import traitlets
 
-from mmsp_nb.files import load
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.traces import find, trace_files
 
 from .assets import bundle, static_text
-from .desk import Desk
+from .file_view import FileView, every
 from .rows import safe
 from .sanitize import single_line
 
@@ -23,7 +23,7 @@ __all__ = ["TraceBrowser"]
 
 
 class TraceBrowser(anywidget.AnyWidget):
-    """See `mmsp_nb.traces`. ``show(name)`` shows a trace by its id."""
+    """See `mmsp_nb.traces`. ``show(name)`` shows a trace by its id, and follows it while it is written."""
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
@@ -32,16 +32,44 @@ class TraceBrowser(anywidget.AnyWidget):
         from mmsp_nb.tracing import trace_directory
 
         self.directory = Path(directory).expanduser() if directory is not None else trace_directory()
-        self._desk: Desk | None = None
+        self._view: FileView | None = None
+        self._listed: list[dict[str, Any]] | None = None
+        self._lock = threading.Lock()
+        self._stop: Callable[[], None] = lambda: None
         super().__init__(_esm=bundle("traces.js"), _css=static_text("inspector.css") + static_text("traces.css"))
         self.on_msg(_received)
 
     def show(self, name: str) -> None:
         """Show the trace of that id. FileNotFoundError says which there are."""
-        if self._desk is not None:
-            self._desk.close()
-        conversation = load(find(name, self.directory))
-        self._desk = Desk(conversation, self.send, writable=False, folder=Path)
+        view = FileView(find(name, self.directory), self.send, folder=Path)
+        with self._lock:
+            if self._view is not None:
+                self._view.close()
+            self._view = view
+        self._follow()
+
+    def close(self) -> None:
+        """Look at the files no longer, and take the view away."""
+        self._stop()
+        super().close()
+
+    def _follow(self) -> None:
+        self._stop()
+        self._stop = every(self, TraceBrowser._look)
+
+    def _look(self) -> None:
+        """What is new in the trace that is shown, and in the list."""
+        if self.comm is None:
+            return
+        with self._lock:
+            if self._view is not None:
+                self._view.refresh()
+        if self._listed is not None and self._list() != self._listed:
+            self._send_list()
+
+    def _send_list(self) -> None:
+        self._listed = self._list()
+        self.send({"op": "list", "files": self._listed})
 
     def _list(self) -> list[dict[str, Any]]:
         return [
@@ -51,15 +79,16 @@ class TraceBrowser(anywidget.AnyWidget):
 
     def _handle(self, message: Mapping[str, Any]) -> None:
         if message.get("op") == "list":
-            self.send({"op": "list", "files": self._list()})
+            self._send_list()
+            self._follow()
         elif message.get("op") == "open":
             try:
                 self.show(str(message.get("file")))
                 self.send({"op": "opened", "file": message.get("file")})
             except (OSError, MMSPError) as error:
                 self.send({"op": "note", "error": True, "text": single_line(safe(str(error)), 300)})
-        elif self._desk is not None:
-            self._desk.handle(message)
+        elif self._view is not None:
+            self._view.desk.handle(message)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         made = super()._repr_mimebundle_(**options)

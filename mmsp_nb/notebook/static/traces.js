@@ -22,12 +22,16 @@ function browse(root, { open, list }) {
   for (const kind of ["keydown", "keyup", "keypress"]) root.addEventListener(kind, (event) => event.stopPropagation());
   let files = [];
   let unmount = null;
+  let stop = null; // following the file
+  let current = null;
   const choose = (file) => {
     unmount?.();
+    stop?.();
+    current = file;
     for (const one of names.children) one.setAttribute("aria-current", String(one.textContent.startsWith(`${file} `)));
     const place = document.createElement("div");
     view.replaceChildren(place);
-    open(file, (link) => (unmount = mount(place, link)));
+    stop = open(file, (link) => (unmount = mount(place, link)));
   };
   const draw = () => {
     const wanted = search.value.trim().toLowerCase();
@@ -40,6 +44,7 @@ function browse(root, { open, list }) {
         const small = document.createElement("small");
         small.textContent = size(file.size);
         one.append(`${file.id} `, small);
+        one.setAttribute("aria-current", String(file.id === current));
         one.addEventListener("click", () => choose(file.id));
         return one;
       }),
@@ -48,8 +53,11 @@ function browse(root, { open, list }) {
   };
   search.addEventListener("input", draw);
   list((found) => {
+    const was = document.activeElement?.closest?.(".names button")?.firstChild.data;
     files = found;
     draw();
+    // the list is made anew when a file comes: the focus stays where it was
+    if (was) [...names.children].find((one) => one.firstChild.data === was)?.focus();
   });
 }
 
@@ -87,7 +95,15 @@ const page = typeof document === "undefined" ? null : document.getElementById("m
 if (page) {
   const token = new URLSearchParams(location.search).get("token") ?? "";
   browse(page, {
-    list: async (done) => done(await (await fetch(`/list?token=${encodeURIComponent(token)}`)).json()),
+    list: (done) => {
+      let last = "";
+      const look = async () => {
+        const found = await (await fetch(`/list?token=${encodeURIComponent(token)}`)).text();
+        if (found !== last) done(JSON.parse((last = found)));
+      };
+      look();
+      setInterval(() => document.hidden || look().catch(() => {}), 2000); // the server may have ended
+    },
     open: (file, ready) => {
       const view = crypto.getRandomValues(new Uint32Array(2)).join("-");
       let receive = null;
@@ -100,9 +116,11 @@ if (page) {
             body: JSON.stringify({ file, view, message }),
           });
           for (const one of await answer.json()) receive?.(one);
-        });
+        }).catch(() => {});
       };
+      const timer = setInterval(() => document.hidden || send({ op: "poll" }), 1000);
       ready({ send, receive: (callback) => (receive = callback) });
+      return () => clearInterval(timer);
     },
   });
 }
