@@ -1,8 +1,11 @@
-"""Sixty attacks for a page: each sets ``window.pwned`` when its script runs, most without a click."""
+"""Sixty attacks for a page: each counts in ``window.pwned`` when its script runs, most without a click.
+
+They count in the outermost window: a frame that wrote its own count there would take back what others had counted.
+"""
 
 from __future__ import annotations
 
-RUN = "window.pwned=(window.pwned||0)+1"
+RUN = "window.top.pwned=(window.top.pwned||0)+1"
 
 _ELEMENTS = [
     "<script>{}</script>",
@@ -70,3 +73,18 @@ _TEXTS = [
 ]
 PAYLOADS = [template.replace("{}", RUN).replace("{{", "{").replace("}}", "}") for template in _ELEMENTS + _TEXTS]
 assert len(PAYLOADS) == 60
+
+RUNNING = (
+    0, 1, 2, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 17, 18, 21, 22, 23, 30, 35, 36, 37, 38, 39,
+    41, 42, 43, 44, 45, 46, 52, 54, 55,
+)  # fmt: skip
+"""Those that run by themselves when they are put into a page as they are: without a click, and without the focus."""
+
+
+def marked(number: int) -> str:
+    """A payload that tells which one it is when it runs: its number comes into ``window.ran``."""
+    return PAYLOADS[number].replace(RUN, f"window.top.ran=(window.top.ran||[]).concat({number})")
+
+
+ALL_RAN = f"() => {list(RUNNING)}.every(number => (window.ran || []).includes(number))"
+"""A condition of a page: each of them has run."""

@@ -15,7 +15,8 @@ const ATTRIBUTES =
 export const CONFIG = {
   ALLOWED_TAGS: `${HTML} ${MATH}`.split(" ").concat("#text"),
   ALLOWED_ATTR: ATTRIBUTES.split(" "),
-  ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i,
+  ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i, // of every attribute but those that are named here
+  ADD_URI_SAFE_ATTR: ATTRIBUTES.split(" ").filter((name) => name !== "href"),
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
