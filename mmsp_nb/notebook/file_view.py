@@ -62,12 +62,12 @@ class FileView:
         self.desk.close()
 
 
-def every(owner: Any, look: Callable[[Any], None], seconds: float = EVERY) -> Callable[[], None]:
+def every(owner: Any, look: Callable[[Any], None], seconds: float | None = None) -> Callable[[], None]:
     """Call ``look(owner)`` again and again on a thread, until ``owner`` is gone or what is returned is called."""
     over, mine = threading.Event(), weakref.ref(owner)
 
     def run() -> None:
-        while not over.wait(seconds) and (owner := mine()) is not None:
+        while not over.wait(EVERY if seconds is None else seconds) and (owner := mine()) is not None:
             look(owner)
             del owner
 
