@@ -66,15 +66,15 @@ class Cell:
 
 
 class Kernel:
-    """A kernel of this Python. ``run`` executes a cell and waits until it is idle."""
+    """A kernel of this Python, or another command's. ``run`` executes a cell and waits until it is idle."""
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str], argv: list[str] | None = None) -> None:
         from jupyter_client import KernelManager
         from jupyter_client.kernelspec import KernelSpec
 
         self.manager = KernelManager()
         self.manager._kernel_spec = KernelSpec(
-            argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
+            argv=argv or [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
         )
         clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and k != "PYTEST_CURRENT_TEST"}
         clean |= {"PYTHONPATH": str(HERE), "MMSP_MODEL": "demo"}
