@@ -264,12 +264,11 @@ def _model_words(words: tuple[str, ...]) -> tuple[str | None, str | None]:
     if len(plain) > 2:
         raise OptionError(f"%mmsp model cannot use {plain[2]!r}: model {SUBCOMMANDS['model']}")
     if len(plain) == 2:
-        from mmsp_nb.providers.vendors import VENDORS
+        from mmsp_nb.providers.vendors import ALIASES, VENDORS
 
-        if plain[1] not in VENDORS:
-            raise OptionError(
-                f"%mmsp model cannot use {plain[1]!r}: it is no client type{did_you_mean(plain[1], VENDORS)}"
-            )
+        if plain[1].lower() not in (known := {**VENDORS, **ALIASES}):
+            near = did_you_mean(plain[1], known)
+            raise OptionError(f"%mmsp model cannot use {plain[1]!r}: it is no client type{near}")
     if len(words) > len(plain) and not plain:
         raise OptionError("%mmsp model needs the id of a model")
     return (plain[0] if plain else None), (plain[1] if len(plain) > 1 else None)

@@ -10,7 +10,8 @@ from mmsp_nb import hosts
 
 from . import displays, failures
 from .host import Cells, NotebookHost
-from .magics import NAME, MMSPMagics, Questions, Transformer
+from .magics import MMSPMagics
+from .rewriting import NAME, Questions, Transformer, Verbatim
 
 __all__ = ["Extension"]
 
@@ -31,6 +32,8 @@ class Extension:
         shell.input_transformers_post.append(self._transformer)
         self._questions = Questions()
         shell.input_transformers_cleanup.append(self._questions)
+        self._verbatim = Verbatim()
+        shell.input_transformers_cleanup.insert(0, self._verbatim)
         self._host = NotebookHost(shell, self.cells, lambda: self.magics.live)
         self._previous = hosts.register(self._host)
         self._completer = _complete(shell, self.magics)
@@ -46,8 +49,9 @@ class Extension:
             shell.configurables.remove(self.magics)
         with contextlib.suppress(ValueError):
             shell.input_transformers_post.remove(self._transformer)
-        with contextlib.suppress(ValueError):
-            shell.input_transformers_cleanup.remove(self._questions)
+        for ours in (self._questions, self._verbatim):
+            with contextlib.suppress(ValueError):
+                shell.input_transformers_cleanup.remove(ours)
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop(NAME, None)
         shell.magics_manager.registry.pop("MMSPMagics", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -17,12 +16,11 @@ from .editing import Edits
 from .host import Cells, connect_tools, in_kernel, is_live
 from .options import HELP, OptionError, Options, parse_cell, parse_line
 from .page import page
+from .rewriting import NAME
 from .secrets import mask
 from .sources import Source
 
-__all__ = ["MMSPMagics", "Questions", "Transformer"]
-
-NAME = "mmsp"
+__all__ = ["MMSPMagics"]
 
 GO_ON = "Go on exactly where your last answer was cut off."
 """What ``%mmsp continue`` asks when the text of an answer was stopped, or came to the end of its budget."""
@@ -81,15 +79,10 @@ class MMSPMagics(Magics):
             model = proposal.value
         else:
             kind = proposal.value
-        if hasattr(self, "chats") and model:
-            from mmsp_nb.choosing import make_client
-            from mmsp_nb.protocol.errors import MMSPError
-
-            try:
-                make_client(model, {} if kind is None else {"client_type": kind})
-            except MMSPError as error:
-                said = str(error).replace("needs client_type=", "needs %config MMSPMagics.client_type =")
-                raise TraitError(mask(f"{said}; {proposal.trait.name} stays as it is")) from None
+        if hasattr(self, "chats") and (fault := settings.unusable(model, kind)):
+            settings.refused[proposal.trait.name] = proposal.value
+            raise TraitError(mask(f"{fault}; {proposal.trait.name} stays as it is"))
+        settings.refused.pop(proposal.trait.name, None)
         return proposal.value
 
     @observe("kernel_budget")
@@ -169,8 +162,8 @@ class MMSPMagics(Magics):
                 if isinstance(begun, str):
                     self._show(begun)
                 return None if isinstance(begun, str) else begun
-            elif command == "help" and not arguments:
-                self._show(page(self) if line.strip() in HELP else self.commands.do_help())
+            elif command == "help" and (line.strip() in HELP or arguments == ["--cell"]):
+                self._show(page(self, cell=bool(arguments)))
                 return None
             elif isinstance(arguments, Options):
                 options = arguments
@@ -274,61 +267,3 @@ class MMSPMagics(Magics):
         model, why = choice(self.model, self.sources.get("model"))
         line = f"mmsp: {model} ({why}). Change it: %mmsp model ID. Help: %mmsp help"
         return "\n".join([line, *map(mask, self.faults)])
-
-
-class Questions:
-    """Saves a ``%mmsp ask`` or ``why`` that ends with a question mark from being taken for a request for help.
-
-    And lets ``%%mmsp --help`` be one, although it has nothing below it.
-    """
-
-    has_side_effects = False
-    _line = re.compile(
-        r"(?P<target>\s*(?:[\w.,\[\] ]+=\s*)?)%" + NAME + r"[ \t]+(?P<text>(?:ask|why|deny)[ \t].*\?)\s*\Z"
-    )
-
-    _help = re.compile(r"%%" + NAME + r"[ \t]+(?:.*[ \t])?(?:--help|-h)[ \t]*\Z")
-
-    def __call__(self, lines: list[str]) -> list[str]:
-        if lines and self._help.match(lines[0].rstrip()) and not "".join(lines[1:]).strip():
-            return [f"get_ipython().magics_manager.magics['cell'][{NAME!r}]('--help', '')\n"]  # it has no body
-        if not lines or lines[0].startswith("%%"):
-            return lines
-        done: list[str] = []
-        quotes = {'"""': 0, "'''": 0}
-        for line in lines:
-            match = self._line.match(line)
-            if match and not any(count % 2 for count in quotes.values()):
-                line = f"{match['target']}get_ipython().run_line_magic({NAME!r}, {match['text']!r})\n"
-            for quote in quotes:
-                quotes[quote] += line.count(quote)
-            done.append(line)
-        return done
-
-
-class Transformer:
-    """Puts ``await`` before a cell that is nothing but our magic, so that the kernel's loop runs while it waits.
-
-    Widgets and their Stop buttons live then. The rule: a kernel hosts the shell, ``%autoawait`` is on, and no cell
-    is running yet (a kernel transforms a cell before it announces it). In every other case, `%%time`, `%%capture`,
-    scripts, terminals, nested runs, the same magic blocks.
-    """
-
-    has_side_effects = False
-
-    def __init__(self, shell: Any, cells: Cells) -> None:
-        self._shell = shell
-        self._cells = cells
-
-    def __call__(self, lines: list[str]) -> list[str]:
-        if len(lines) != 1 or self._cells.depth > 0 or not self._can_await():
-            return lines
-        line = lines[0]
-        for kind in ("cell", "line"):
-            start = f"get_ipython().run_{kind}_magic('{NAME}', "
-            if line.startswith(start):
-                return [f"await get_ipython().magics_manager.registry['MMSPMagics'].awaited({line[len(start) :]}"]
-        return lines
-
-    def _can_await(self) -> bool:
-        return bool(getattr(self._shell, "autoawait", False)) and in_kernel(self._shell)

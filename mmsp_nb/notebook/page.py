@@ -27,10 +27,10 @@ def page(magics: Any, *, cell: bool = False) -> str:
     for name, trait in magics.traits(config=True).items():
         value = getattr(magics, name)
         source = magics.sources.get(name)
-        lines.append(f"  {name:<12} {value!r:<12} {trait.help}" + (f" (from {source})" if source else ""))
+        lines.append(f"  {name:<13} {value!r:<12} {trait.help}" + (f" (from {source})" if source else ""))
     chat = magics.chats.find()
     if chat is not None:
-        lines.append(f"  {'chat':<12} {magics.chats.current!r:<12} with {chat.model}, {len(chat.turns)} turns")
+        lines.append(f"  {'chat':<13} {magics.chats.current!r:<12} with {chat.model}, {len(chat.turns)} turns")
     options = [
         "",
         "Options:",

@@ -16,7 +16,11 @@ from typing import Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-__all__ = ["apply", "drop_unusable", "find"]
+__all__ = ["apply", "drop_unusable", "find", "refused", "unusable"]
+
+refused: dict[str, Any] = {}
+"""Settings that were refused in this session. ``%config`` leaves them in the shell's config all the same."""
+
 
 TABLE = "mmsp_nb"
 _TRUE = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -65,7 +69,7 @@ def apply(magics: Any, environ: Mapping[str, str] = os.environ, folder: Path | N
 def drop_unusable(magics: Any, config: Any) -> list[str]:
     """Take out of a traitlets config what ``magics`` (the class) cannot use, so that it can be made with it.
 
-    Returns what was wrong, a line each. ``%config`` leaves a value that was refused in the shell's config.
+    Returns what was wrong, a line each. What this session has refused goes without a word.
     """
     from traitlets import HasTraits, TraitError
 
@@ -77,6 +81,9 @@ def drop_unusable(magics: Any, config: Any) -> list[str]:
             continue
         if isinstance(value, str) and type(trait).__name__ != "Unicode":  # of a command line, where traitlets reads it
             continue
+        if name in refused and refused[name] == value:
+            del section[name]
+            continue
         try:
             trait.validate(HasTraits(), value)
         except TraitError as error:
@@ -84,6 +91,24 @@ def drop_unusable(magics: Any, config: Any) -> list[str]:
             faults.append(f"{magics.__name__}.{name} = {value!r} cannot be used: {said[:200]}")
             del section[name]
     return faults
+
+
+def unusable(model: str | None, client_type: str | None) -> str:
+    """Why this model, or client type, cannot be used; nothing when it can."""
+    from mmsp_nb.choosing import make_client
+    from mmsp_nb.protocol.errors import MMSPError
+    from mmsp_nb.providers.vendors import ALIASES, VENDORS
+
+    if client_type is not None and client_type.strip().lower() not in (known := {**VENDORS, **ALIASES}):
+        return f"there is no client type {client_type!r}{did_you_mean(client_type, known)}"
+    if not model:
+        return ""
+    try:
+        make_client(model, {} if client_type is None else {"client_type": client_type})
+    except MMSPError as error:
+        hint = "needs a client type first: %config MMSPMagics.client_type ="
+        return str(error).replace("needs client_type=, for instance", hint)
+    return ""
 
 
 def _read(trait: Any, value: Any) -> Any:

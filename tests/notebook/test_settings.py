@@ -67,7 +67,7 @@ def test_settings_of_a_folder_hold_until_something_nearer_says_otherwise(
 def test_the_help_page_has_the_live_settings(shell: Shell, capsys: Capsys, code: str) -> None:
     run(shell, "%config MMSPMagics.max_turns = 7", capsys)
     written = run(shell, code, capsys)
-    assert "max_turns    7" in written
+    assert "max_turns     7" in written
     assert "--background" in written
     assert "keep       NAME" in written
 
