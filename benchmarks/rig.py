@@ -19,11 +19,13 @@ from typing import Any
 
 import server
 
-__all__ = ["HERE", "REFERENCE", "Bench", "Figure", "Section", "child", "child_cpu", "interleaved", "table"]
+__all__ = ["HERE", "PEERS", "REFERENCE", "Bench", "Figure", "Section", "child", "child_cpu", "interleaved", "table"]
 
 HERE = Path(__file__).parent
 REFERENCE = HERE.parent / ".venvs" / "reference" / "bin" / "python"
 """An interpreter with the reference package; `make conformance` makes it."""
+PEERS = HERE.parent / ".venvs" / "peers" / "bin" / "python"
+"""An interpreter with other packages of the field; `make bench` makes it."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Figure:
     def row(self) -> list[str]:
         goals = (
             "" if self.goal is None else f"{self.goal:g}",
-            "" if self.most is None else f"{self.most:,g} {self.unit}",
+            "" if self.most is None else f"{self.most:,g} {self.unit}".rstrip(),
             "" if self.within is None else f"peer + {self.within:g} {self.unit}",
         )
         goal = ", ".join(filter(None, goals))
@@ -109,7 +111,9 @@ class Bench:
 
 
 def shown(value: float, unit: str) -> str:
-    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
+    if value == int(value):
+        return f"{value:,.0f} {unit}".rstrip()
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}".rstrip()
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -8,6 +8,7 @@ of its own, as from a provider. What comes of it, by pace:
 ``fast``   4,000 deltas, as fast as they are read
 ``short``  one delta
 ``paced``  50 deltas, 20 ms apart
+``answer`` 16,000 characters of Markdown in deltas of 32, 2 ms apart
 ``held``   one delta, then nothing more until the client is gone
 """
 
@@ -24,14 +25,20 @@ from pathlib import Path
 DELTAS = 4_000
 PACED = 50
 PERIOD = 0.02
+LENGTH = 16_000
+SIZE = 32
 PIECE = "tide "
 
 
 def stream(dialect: str, deltas: int) -> list[bytes]:
-    """A streamed answer of so many deltas, one entry an event."""
+    """A streamed answer of so many deltas, one entry an event; 0 deltas: the answer of the pace of that name."""
+    from output_budget import answer
+    from output_budget import deltas as cut
+
     from mmsp_nb.testing import encode, parts, streams
 
-    return encode(streams.DIALECTS[dialect].frames([parts.text(*[PIECE] * deltas)]))
+    pieces = [PIECE] * deltas if deltas else list(cut(answer(LENGTH, "mixed"), SIZE))
+    return encode(streams.DIALECTS[dialect].frames([parts.text(*pieces)]))
 
 
 class Server:
@@ -63,16 +70,16 @@ class Server:
             await reader.readexactly(int(length[1]))
         _, pace, dialect, *_ = head.split(" ")[1].split("/")
         keep = not re.search(r"connection: close", head, re.IGNORECASE)
-        chunks = self._chunks(dialect, {"fast": DELTAS, "paced": PACED}.get(pace, 1))
+        chunks = self._chunks(dialect, {"fast": DELTAS, "paced": PACED, "answer": 0}.get(pace, 1))
         writer.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
             b"Connection: %b\r\n\r\n" % (b"keep-alive" if keep else b"close")
         )
-        if pace == "paced":
+        if pace in ("paced", "answer"):
             for chunk in chunks:
                 writer.write(chunk)
                 await writer.drain()
-                await asyncio.sleep(PERIOD)
+                await asyncio.sleep(PERIOD if pace == "paced" else PERIOD / 10)
         elif pace == "held":
             first = next(at for at, chunk in enumerate(chunks) if PIECE.encode() in chunk)
             writer.write(b"".join(chunks[: first + 1]))

@@ -115,12 +115,12 @@ class SSEParser:
         lines = text.split(b"\n")
         rest = lines.pop()
         data = self._data
-        self._size = sum(map(len, data))
+        self._size = sum(map(len, data)) + max(len(data) - 1, 0)  # what they will be joined by counts too
         for line in lines:
             if line.startswith(b"data:"):
                 value = line[6:] if line[5:6] == b" " else line[5:]
+                self._size += len(value) + bool(data)
                 data.append(value)
-                self._size += len(value)
                 self._check()
             elif not line:
                 if data and (joined := data[0] if len(data) == 1 else b"\n".join(data)):
@@ -131,7 +131,9 @@ class SSEParser:
             elif line.startswith(b"event:"):
                 self._name = line[6:].removeprefix(b" ").decode("utf-8", "replace") or None
             elif line == b"data":
+                self._size += bool(data)
                 data.append(b"")
+                self._check()
             elif line == b"event":
                 self._name = None
         self._hold(rest)

@@ -46,7 +46,7 @@ def sse(data: bytes) -> None:
     with contextlib.suppress(ResponseTooLargeError):
         for piece in chunks_of(stream, 7):
             assert all(len(event) <= 32 for _, event in small.feed(piece))
-            assert sum(map(len, [*small._tail, *small._data])) <= 32
+            assert len(small._data) <= 33 and sum(map(len, [*small._tail, *small._data])) <= 32
 
 
 def _events_of(data: bytes) -> list[tuple[str | None, bytes]]:

@@ -117,8 +117,10 @@ def test_an_event_goes_out_with_the_chunk_that_completes_it():
         [b"data: "] + [b"x" * 30] * 10,
         [b"data: xxxxxxxxxxxxxxxxxxxx\n"] * 10,
         [b":" + b"x" * 200],
+        [b"data\n"] * 200,
+        [b"data:\n"] * 200,
     ],
-    ids=["whole frame", "endless line", "endless event", "endless comment"],
+    ids=["whole frame", "endless line", "endless event", "endless comment", "endless empty lines", "and with colons"],
 )
 def test_a_line_or_event_beyond_the_limit_is_refused(chunks):
     with pytest.raises(ResponseTooLargeError) as caught:
