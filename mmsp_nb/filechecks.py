@@ -82,6 +82,20 @@ class _Stored(TypedDict):
     item: dict[str, Any]
 
 
+class _PublicEvent(TypedDict):
+    role: Literal["assistant"]
+    event_type: str
+    content_items: list[dict[str, Any]]
+    usage_metadata: dict[str, int | None] | None
+    finish_reason: str | None
+    created_at: int
+
+
+class _Event(TypedDict):
+    at: float
+    event: _PublicEvent
+
+
 class _Branch(TypedDict):
     name: str
     turns: list[str]
@@ -99,6 +113,7 @@ _FORMS: dict[str, TypeAdapter[Any]] = {
         "turn": _Turn,
         "message": _Message,
         "item": _Stored,
+        "event": _Event,
         "branch": _Branch,
         "end": _End,
     }.items()
@@ -107,8 +122,20 @@ _FORMS: dict[str, TypeAdapter[Any]] = {
 
 def record_fault(record: Mapping[str, Any]) -> str:
     """What is wrong with a record of a saved conversation; nothing if it can be used."""
-    fault = _fault(_FORMS[record["is"]], record)
-    return fault or (item_fault(record["item"]) if record["is"] == "item" else "")
+    if fault := _fault(_FORMS[record["is"]], record):
+        return fault
+    if record["is"] == "event":
+        return next((fault for item in record["event"]["content_items"] if (fault := _event_item_fault(item))), "")
+    return item_fault(record["item"]) if record["is"] == "item" else ""
+
+
+def _event_item_fault(item: dict[str, Any]) -> str:
+    kind, _, phase = str(item.get("type")).partition(".")
+    if phase == "done":
+        return item_fault(item)
+    if kind in ("text", "thinking") and not isinstance(item.get(PAYLOAD_FIELD[kind]), str):
+        return "a piece without its text"
+    return "" if isinstance(item.get("type"), str) else "an item without a type"
 
 
 def item_fault(item: Any) -> str:

@@ -1,7 +1,7 @@
 """Conversations in files: one JSON record a line, sorted keys, the same text for the same conversation.
 
 Records, each with its kind in ``is``: ``conversation`` (the head), ``branch``, ``turn``, ``message``, ``item``,
-``end``. Items belong to the message above them, messages to the turn (or the head) above them. Bytes are
+``event``, ``end``. Items belong to the message above them, messages and events to the turn (or the head). Bytes are
 ``{"$bytes": "<base64>"}``. A key that the head, a config, a text or an error would hold is hidden.
 """
 
@@ -11,10 +11,12 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb import atomic
+from mmsp_nb.eventfiles import clean_events
 from mmsp_nb.masking import MASK, mask_keys, without_secrets
 from mmsp_nb.protocol.items import UniMessage
 
@@ -53,10 +55,10 @@ FIELDS: dict[str, Any] = {
 TIMES = ("started", "first_token", "duration")
 
 
-def save(conversation: Conversation, path: str | Path, *, times: bool = False) -> Path:
+def save(conversation: Conversation, path: str | Path, *, times: bool = False, events: bool = False) -> Path:
     """Write ``conversation`` to ``path``; see `Conversation.save`. Returns the path."""
     target = Path(path).expanduser()
-    write(target, "".join(dumped(record) + "\n" for record in records(conversation, times=times)))
+    write(target, "".join(dumped(record) + "\n" for record in records(conversation, times=times, events=events)))
     return target
 
 
@@ -78,7 +80,7 @@ def load(path: str | Path, *, tools: Any = None, client: Any = None, **client_op
     return restore(Path(path).expanduser(), tools=tools, client=client, options=client_options)
 
 
-def records(conversation: Conversation, *, times: bool = False) -> Iterator[dict[str, Any]]:
+def records(conversation: Conversation, *, times: bool = False, events: bool = False) -> Iterator[dict[str, Any]]:
     """The records of ``conversation`` as they are written, in order."""
     head = {
         "is": "conversation",
@@ -109,7 +111,7 @@ def records(conversation: Conversation, *, times: bool = False) -> Iterator[dict
             if turn.state == "running" or turn.id in seen:
                 continue
             seen.add(turn.id)
-            for record in _turn(turn, times):
+            for record in chain(_turn(turn, times), _events(turn) if events else ()):
                 count += 1
                 yield record
     for name, turns in conversation.branches.items():
@@ -145,6 +147,11 @@ def _turn(turn: Turn, times: bool) -> Iterator[dict[str, Any]]:
         yield from _message(message, "history", times)
     if turn.pending is not None:
         yield from _message(turn.pending, "pending", times)
+
+
+def _events(turn: Turn) -> Iterator[dict[str, Any]]:
+    for at, event in clean_events(turn.log or ()):
+        yield {"is": "event", "at": at, "event": event}
 
 
 def _message(message: UniMessage, place: str | None, times: bool) -> Iterator[dict[str, Any]]:

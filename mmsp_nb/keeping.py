@@ -14,7 +14,7 @@ __all__ = ["Keeping"]
 class Keeping:
     """Files of a conversation."""
 
-    def save(self, path: str | Path, *, times: bool = False) -> Path:
+    def save(self, path: str | Path, *, times: bool = False, events: bool = False) -> Path:
         """Write the conversation, all branches and hidden turns included, to a file that `load` reads.
 
         The file is JSON, one record a line with sorted keys, so that versions of it can be compared. It is replaced
@@ -23,10 +23,11 @@ class Keeping:
         Args:
             path: For instance ``talk.jsonl``.
             times: Keep when things happened too; without them the same conversation gives the same file.
+            events: Keep the events of the answers with their times too, as they came: ``turn.log``.
         """
         from mmsp_nb.files import save
 
-        return save(cast("Conversation", self), path, times=times)
+        return save(cast("Conversation", self), path, times=times, events=events)
 
     @classmethod
     def load(cls, path: str | Path, *, tools: Any = None, client: Any = None, **client_options: Any) -> Conversation:

@@ -11,6 +11,7 @@ from mmsp_nb import files, tracing
 from mmsp_nb.approval import PendingCall
 from mmsp_nb.choosing import make_client
 from mmsp_nb.conversation import Conversation
+from mmsp_nb.eventlog import EventLog
 from mmsp_nb.filechecks import record_fault
 from mmsp_nb.money import BESIDES, checked_budget
 from mmsp_nb.protocol import usage as tokens
@@ -192,6 +193,7 @@ class _Reader:
             "turn": self._begin,
             "message": self._message,
             "item": self._item,
+            "event": self._event,
             "branch": self._branch,
             "end": self._end,
         }.get(str(kind))
@@ -248,6 +250,13 @@ class _Reader:
         if self._where is None:
             raise self._fault("an item that belongs to no message")
         self._where.append(record["item"])
+
+    def _event(self, record: dict[str, Any]) -> None:
+        if self._turn is None:
+            raise self._fault("an event before the first turn")
+        if self._turn.log is None:
+            self._turn.log = EventLog()
+        self._turn.log.add(record["at"], record["event"])
 
     def _branch(self, record: dict[str, Any]) -> None:
         missing = [key for key in record["turns"] if key not in self.turns]
