@@ -68,7 +68,7 @@ class Cell:
 class Kernel:
     """A kernel of this Python, or another command's. ``run`` executes a cell and waits until it is idle."""
 
-    def __init__(self, env: dict[str, str], argv: list[str] | None = None) -> None:
+    def __init__(self, env: dict[str, str], argv: list[str] | None = None, file: Path | None = None) -> None:
         from jupyter_client import KernelManager
         from jupyter_client.kernelspec import KernelSpec
 
@@ -76,6 +76,8 @@ class Kernel:
         self.manager._kernel_spec = KernelSpec(
             argv=argv or [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python"
         )
+        if file is not None:
+            self.manager.connection_file = str(file)
         clean = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY") and k != "PYTEST_CURRENT_TEST"}
         clean |= {"PYTHONPATH": str(HERE), "MMSP_MODEL": "demo"}
         self.manager.start_kernel(env={**clean, **env})
