@@ -52,6 +52,7 @@ class Chats:
         self.made: dict[str, tuple[str, int]] = {}
         """By the id of a turn: what the cell that made it was, and the number of its run."""
         self._chats: dict[str, Conversation] = {}
+        self._borrowed: set[str] = set()  # names of chats that came out of variables
         self.behind = Behind()
         self.offer: Callable[[str], None] = lambda text: None
         """Puts the code of an answer into the next cell."""
@@ -163,10 +164,14 @@ class Chats:
     def use(self, name: str) -> Conversation:
         """Make that chat, or the Conversation in the variable of that name, the current one."""
         found = self.find(name)
+        if name in self._borrowed:  # the variable may hold another conversation by now
+            found = self._variable(name) or found
         if found is None:
             known = [*self._chats, *self.variables()]
             raise OptionError(f"there is no chat {name!r}{did_you_mean(name, known)}; %mmsp new {name} begins one")
-        self._chats.setdefault(name, found)
+        if name not in self._chats:
+            self._borrowed.add(name)
+        self._chats[name] = found
         self.current = name
         return found
 

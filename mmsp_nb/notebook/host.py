@@ -79,8 +79,8 @@ class Cells:
     def _begin(self, info: Any = None) -> None:
         text = getattr(info, "raw_cell", None)
         if self.depth == 0 and isinstance(text, str) and not getattr(info, "silent", False):
-            count = self._shell.execution_count if getattr(info, "store_history", False) else None
-            self.sources.note(getattr(info, "cell_id", None) or _cell_of(self._shell), text, count)
+            counted = bool(getattr(info, "store_history", False))
+            self.sources.note(getattr(info, "cell_id", None) or _cell_of(self._shell), text, counted=counted)
         self.serial += self.depth == 0
         self.depth += 1
         connect_tools(self._shell)

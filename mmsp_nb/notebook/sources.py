@@ -106,12 +106,14 @@ class Sources:
         self._shell = shell
         self._ran: dict[str, Source] = {}
         self._files: dict[Path, NotebookFile] = {}
+        self._next = 1
 
-    def note(self, name: str | None, text: str, count: int | None = None) -> None:
-        """A cell of that id runs now."""
+    def note(self, name: str | None, text: str, *, counted: bool = True) -> None:
+        """A cell of that id, if it is known, is about to run. ``counted``: it gets a number and a place in ``In``."""
+        self._next = len(self.history())  # the shell's own counter is ahead of it in some versions
         if name:
             self._ran.pop(name, None)
-            self._ran[name] = Source(f"cell {name}", text, True, count)
+            self._ran[name] = Source(f"cell {name}", text, True, self._next if counted else None)
 
     def __call__(self, name: Any, *, outputs: bool = False, file: str | os.PathLike[str] | None = None) -> str:
         """The source of the cell with that id, or of all cells with that tag.
@@ -157,7 +159,7 @@ class Sources:
         return value is self._shell.history_manager.input_hist_parsed
 
     def _execution(self, number: int) -> Source:
-        before = self.history()[: self._shell.execution_count]  # without the cell that is running
+        before = self.history()[: self._next]  # without the cell that is running
         last = len(before) - 1
         index = number if number > 0 else len(before) + number
         if not 0 < index <= last:
