@@ -146,9 +146,14 @@ def counts(event: Mapping[str, Any]) -> bool:
     return event["event_type"] == "stop" or any(item["type"].endswith(".done") for item in event["content_items"])
 
 
-@functools.lru_cache(maxsize=8)
 def _client(spec: Spec) -> Any:
-    """The client of this process for ``spec``."""
+    """The client of this process for ``spec``; a new one when what the environment says of keys and addresses changes."""
+    names = [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL", "_TOKEN")) or name == "CLIENT_TYPE"]
+    return _made(spec, hash(tuple((name, os.environ[name]) for name in sorted(names))))
+
+
+@functools.lru_cache(maxsize=8)
+def _made(spec: Spec, environment: int) -> Any:
     from mmsp_nb.client import AutoLLMClient
     from mmsp_nb.providers.vendors import VENDORS
     from mmsp_nb.transport.http import Transport
