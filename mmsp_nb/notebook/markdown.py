@@ -31,7 +31,7 @@ CODE_CSS = (
 )
 TABLE_CSS = (
     # the class three times: Jupyter's rule for tables outside of its own Markdown is stronger than one
-    ".mmsp.mmsp.mmsp table{margin:.5em 0;font-size:inherit}.mmsp.mmsp.mmsp :is(th,td){text-align:left}"
+    ".mmsp.mmsp.mmsp table{margin:.5em 0 .8em;font-size:inherit}.mmsp.mmsp.mmsp :is(th,td){text-align:left}"
     ".mmsp.mmsp.mmsp .mmsp-r{text-align:right}.mmsp.mmsp.mmsp .mmsp-m{text-align:center}"
 )
 

@@ -325,7 +325,7 @@ class LiveOutput:
                 if view.open:
                     view.state, region.dirty = "interrupted", True
         line = " · ".join(part for part in (note, footer if self.live else "") if part)
-        extra = note_html(line) if line else ""
+        extra = note_html(line, spoken=True) if line else ""
         if self._text is not None and self._finish_text(extra):
             line = ""
         if isinstance(self._region, Thinking):

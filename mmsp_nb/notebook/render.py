@@ -42,6 +42,7 @@ _ONE_LINE = "white-space:nowrap;overflow:hidden;text-overflow:ellipsis"
 _GREEN = "color:var(--jp-success-color1,#388e3c)"
 _RED = "color:var(--jp-error-color1,#d84315)"
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+\Z")
+_SHOWN_IMAGE = re.compile(r"\(displayed an image[^\n]*\)(?:\n\(on it: [^\n]*\))?")
 _MARKS = {
     "preparing": ("◌", QUIET),
     "waiting": ("◌", QUIET),
@@ -55,6 +56,20 @@ _MARKS = {
     "denied": ("✗", _RED),
     "held": ("?", "color:var(--jp-warn-color1,#f57c00)"),
 }
+_SPOKEN = {
+    "preparing": "being written",
+    "waiting": "waits",
+    "running": "running",
+    "ok": "succeeded",
+    "error": "failed",
+    "unknown": "unknown tool",
+    "invalid": "invalid arguments",
+    "timeout": "timed out",
+    "interrupted": "interrupted",
+    "denied": "denied",
+    "held": "not run yet",
+}
+"""What the marks mean, for those who hear the page."""
 _BOX = "margin:.5em 0;padding:.6em .8em;border-radius:4px;"
 
 
@@ -111,10 +126,15 @@ def _box(above: bool, below: bool) -> str:
     return f"margin:{top} 0 {bottom};padding:{over} .8em {under};"
 
 
-def note_html(text: str, *, calm: bool = True) -> str:
-    """A small line of ours below or instead of something: what is waited for, what it cost, why it ended."""
+def note_html(text: str, *, calm: bool = True, spoken: bool = False) -> str:
+    """A small line of ours below or instead of something: what is waited for, what it cost, why it ended.
+
+    With ``spoken`` a screen reader says it when it appears. A running answer itself is not spoken: it changes eight
+    times a second.
+    """
     colour = QUIET if calm else _RED
-    return f'<div style="font-size:.85em;margin:.3em 0;{colour}">{escape(clean(text))}</div>'
+    status = ' role="status"' if spoken else ""
+    return f'<div style="font-size:.85em;margin:.3em 0;{colour}"{status}>{escape(clean(text))}</div>'
 
 
 def thinking_html(text: str, *, running: bool, took: float | None = None) -> str:
@@ -200,8 +220,9 @@ def call_text(call: CallView, *, times: bool = True) -> str:
 def call_html(call: CallView, *, times: bool = True, elapsed: float | None = None) -> str:
     """One call as a line that unfolds to its arguments and its result."""
     mark, style = _MARKS[call.state]
-    head = (
-        f'<span style="{style}">{mark}</span> <b>{escape(single_line(call.name, 80))}</b>'
+    head = f'<span style="{style}" role="img" aria-label="{_SPOKEN[call.state]}">{mark}</span> '
+    head += (
+        f"<b>{escape(single_line(call.name, 80))}</b>"
         f'<span style="opacity:.8">({escape(spoken_arguments(call.arguments))})</span>'
     )
     if edited := _edited(call):
@@ -235,7 +256,20 @@ def _brief(call: CallView) -> str:
         return "interrupted" if call.state == "interrupted" else "not run yet"
     if call.images and not call.result.strip():
         return f"{len(call.images)} image{'s' if len(call.images) > 1 else ''}"
-    return single_line(mask(call.result), 80)
+    return _headline(mask(call.result), failed=call.state == "error")
+
+
+def _headline(result: str, *, failed: bool) -> str:
+    """A result in one line: of several lines the first, of pictures how many, of an error the error."""
+    images = len(_SHOWN_IMAGE.findall(result))
+    if images and not _SHOWN_IMAGE.sub("", result).strip():
+        return "an image" if images == 1 else f"{images} images"
+    first, _, more = result.strip().partition("\n")
+    if failed:
+        first = first.removeprefix("Error: ")
+    line = single_line(first, 80)
+    goes_on = more.strip() and not more.lstrip().startswith("|") and not line.endswith("…")
+    return f"{line} …" if goes_on else line
 
 
 def _call_body(call: CallView) -> str:

@@ -123,9 +123,13 @@ class Jupyter:
 
     def notebook(self, *cells: str) -> Notebook:
         """Open a new notebook with these code cells, once its kernel is ready."""
+        return self.open(document(cells))
+
+    def open(self, notebook: dict[str, Any]) -> Notebook:
+        """The same with a whole notebook, outputs included; nobody has signed it, so that it is not trusted."""
         self.count += 1
         path = self.root / f"test{self.count}.ipynb"
-        path.write_text(json.dumps(document(cells)))
+        path.write_text(json.dumps(notebook))
         page = self.context.new_page()
         page.set_default_timeout(PATIENCE)
         where = "lab/tree" if self.app == "lab" else "notebooks"
@@ -190,6 +194,10 @@ class Notebook:
     def saved(self) -> dict[str, Any]:
         """The notebook as it would be saved now."""
         return self.page.evaluate(f"() => {{ {PANEL} return panel.content.model.toJSON(); }}")
+
+    def save(self) -> None:
+        """Save it, which signs what this kernel has put out."""
+        self.page.evaluate(f"() => {{ {PANEL} return panel.context.save(); }}")
 
     def close(self) -> None:
         self.page.evaluate(f"() => {{ {PANEL} return panel.sessionContext.shutdown(); }}")

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +79,7 @@ class Cost:
     stored: bytes in the notebook file. first, oldest: seconds from the model's first delta to the front end, and the
     longest that any delta waited; the last ones of an answer included. cpu: seconds of the kernel.
     exact: the last delta is on the screen, and the pieces of ``text/plain`` are the text, but for what they say is
-    left out.
+    left out. noise: seconds by which a thread that slept was late at most: how busy the machine was.
     """
 
     messages: int
@@ -92,6 +92,7 @@ class Cost:
     cpu: float
     text: int
     exact: bool
+    noise: float
 
 
 def pieces(deltas: int, length: int) -> list[str]:
@@ -116,11 +117,16 @@ def pieces(deltas: int, length: int) -> list[str]:
 
 
 class Paced:
-    """A provider's answer at a steady pace. ``sent``: when each delta was written, by `time.time`."""
+    """A provider's answer at a steady pace.
+
+    ``sent``: when each delta was written, by `time.time`; ``late``: by how many seconds, at most, because the machine
+    was busy with something else.
+    """
 
     def __init__(self, load: Load) -> None:
         self.text = pieces(load.deltas, load.length)
         self.sent: list[float] = []
+        self.late = 0.0
         self._frames = encode(wire.chat.frames([parts.text(*self.text)]))
         # not faster than a gate every two milliseconds: what is due by then comes at once, as from a network
         self._batch = max(1, math.ceil(0.002 * load.deltas / load.seconds))
@@ -146,7 +152,9 @@ class Paced:
     def _open(self, gates: list[Gate]) -> None:
         begin = time.monotonic() + 0.3
         for number, gate in enumerate(gates):
-            time.sleep(max(begin + number * self._period - time.monotonic(), 0))
+            planned = begin + number * self._period
+            time.sleep(max(planned - time.monotonic(), 0))
+            self.late = max(self.late, time.monotonic() - planned)
             gate.open()
 
 
@@ -235,6 +243,7 @@ def counted(paced: Paced, drawn: list[tuple[float, str, dict[str, Any]]], cpu: f
         cpu=cpu,
         text=len(text),
         exact=number == len(paced.text) and plain == text,
+        noise=paced.late,
     )
 
 
@@ -282,7 +291,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args()
     if options.json:
-        print(json.dumps([row(*found) for found in measured(rounds=options.rounds)]))
+        print(json.dumps([HEAD, *(row(*found) for found in measured(rounds=options.rounds))]))
         return
     print(" | ".join(HEAD))
     for load, way, cost in measured(rounds=options.rounds):
