@@ -28,16 +28,13 @@ class Relay:
         self._calls: list[Any] = []
 
     def push(self, raws: Sequence[dict[str, Any]], out: list[UniEvent]) -> None:
-        """Append the public events in ``raws`` to ``out``, save for the latest stop."""
+        """Append the public events in ``raws`` to ``out``, save for stops, of which the last one counts."""
         for raw in raws:
             event = raw["event"]
-            if self._stop is not None:
-                out.append(self._stop)
-                self._stop = None
             if event.get("event_type") == "stop":
                 self._stop = event
                 continue
-            items = event["content_items"]
+            items = event.get("content_items") or ()
             if any(str(item.get("type", "")).endswith(".done") for item in items):
                 if self._again(items):
                     continue
@@ -55,7 +52,8 @@ class Relay:
         """
         stop: Any = self._stop
         assert stop is not None
-        message = concat_uni_events_to_uni_message([*self._done, stop])
+        said = {**stop, "content_items": stop.get("content_items") or ()}
+        message = concat_uni_events_to_uni_message([*self._done, said])
         require_answer(self.client, message["content_items"], stop.get("finish_reason"), stop.get("usage_metadata"))
         self.message = message
         out.append(stop)

@@ -65,7 +65,10 @@ VERBATIM = ("approve", "deny", "mcp", "why")
 
 
 class OptionError(ValueError):
-    """Something that was typed is not right; the message is one line and says what to do."""
+    """What was typed cannot be understood; one line that says what to write. What it quotes is shortened."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message if len(message) <= 800 else f"{message[:500]} … {message[-300:]}")
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Iterable, MutableMapping
@@ -23,6 +24,7 @@ _LEGACY = {
     )
 }
 _DROPPED = "partial_tool_call"
+_OLD = frozenset({*_LEGACY, _DROPPED})
 _warned = False
 
 
@@ -46,6 +48,11 @@ def normalize_legacy_messages(messages: Iterable[Any]) -> list[Any]:
     message that needs a change is copied, any other is returned as the same object. The first
     conversion in a process emits a FutureWarning.
     """
+    messages = list(messages)
+    with contextlib.suppress(TypeError, KeyError):  # what is no message at all is left to the validation
+        kinds = {item["type"] for message in messages for item in message["content_items"]}
+        if kinds.isdisjoint(_OLD):
+            return messages
     result = []
     for message in messages:
         items = message.get("content_items") if isinstance(message, dict) else None

@@ -167,6 +167,8 @@ def _contents(draft: Draft, index: int, message: UniMessage, names: dict[str, st
         parts = _place_signatures(parts)
     if all(part.get("thought") for part in parts):
         raise draft.nothing_to_send(index)
+    if len(parts) == 1:  # most messages
+        return [{"role": _ROLES[message["role"]], "parts": parts}]
     # results of functions stand in contents of their own
     groups = groupby(parts, key=lambda part: "functionResponse" in part)
     return [{"role": _ROLES[message["role"]], "parts": list(group)} for _, group in groups]
@@ -256,6 +258,7 @@ class GenerateContentDecoder:
     def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
         self._client = vendor.client
         self._calls = 0
+        self._identified: list[dict[str, Any]] = []  # calls with an id of their own
         # signatures seen on text and thinking: an item holds one, the next begins an item of its own
         self._signatures: dict[str, list[str]] = {"text": [], "thinking": []}
 
@@ -281,6 +284,10 @@ class GenerateContentDecoder:
     def _part(self, part: dict[str, Any], out: list[Raw]) -> None:
         signed = _received_signature(part.get("thoughtSignature"))
         if call := part.get("functionCall"):
+            if call.get("id"):
+                if call in self._identified:
+                    return  # it has come before, to the last word: no tool is to run twice
+                self._identified.append(call)
             self._calls += 1
             call_id, key = call.get("id") or call.get("name"), f"functionCall.{self._calls}"
             out.append(call_delta(call.get("name"), call.get("args") or {}, call_id, key, signed))

@@ -178,7 +178,7 @@ def output_schema(draft: Draft, value: Mapping[str, Any]) -> dict[str, Any] | No
 
 def json_text(value: Any) -> str:
     """Tool arguments as the text that deltas and some wires carry; None is empty."""
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else "" if value is None else _as_json(value)
 
 
 def fidelity(item: Item) -> Mapping[str, Any]:
@@ -214,6 +214,8 @@ def parse_models(payload: Any) -> ModelPage:
         following = f"{path}?pageToken={quote(str(token), safe='')}"
     return ModelPage([model for model in ids if model], following)
 
+
+_as_json = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an encoder for each call
 
 # Merging ----------------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ class MmspDecoder:
     def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
         if "error" in event:
             raise upstream_error(self._client, None, event)
-        event["content_items"] = items = event.get("content_items") or []
+        items = event.get("content_items") or []
         if not isinstance(items, list) or not all(_is_item(item) for item in items):
             raise ValueError("its content_items are no list of items")
         for item in items:
