@@ -350,8 +350,7 @@ class Desk:
     def _write(self, form: str) -> None:
         if self._folder is None:
             raise UnsupportedOperationError("this page writes no files", operation="export")
-        path, full = documents.shown_path(documents.write(self.conversation, self._folder(), form))
-        self._send({"op": "written", "path": path, "full": full})
+        self._send({"op": "written", **documents.shown_path(documents.write(self.conversation, self._folder(), form))})
 
     def _allowed(self) -> None:
         if not self._writable:

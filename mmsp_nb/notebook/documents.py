@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,9 +92,15 @@ def cells(conversation: Any, file: str | None = None) -> Written:
     return Written(path)
 
 
-def shown_path(path: Path) -> tuple[str, str]:
-    """A path as a person reads it, and in full as Jupyter's server writes paths: with ``~`` for the home folder."""
+def shown_path(path: Path, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Where a file is, for a page.
+
+    Returns:
+        ``path`` as a person reads it, ``full`` as Jupyter's server writes paths (with ``~`` for the home folder), and
+        ``beside``: whether it lies in the folder of the notebook, as far as the server has told.
+    """
     full = path.absolute()
     home = Path.home()
     whole = f"~/{full.relative_to(home).as_posix()}" if full.is_relative_to(home) else full.as_posix()
-    return path.name, whole
+    session = environ.get("JPY_SESSION_NAME", "")
+    return {"path": path.name, "full": whole, "beside": bool(session) and Path(session).parent == full.parent}

@@ -87,11 +87,15 @@ test("an expression that is being typed is seen at the caret", () => {
 
 test("a written file has an address where Jupyter shows its folder", () => {
   const lab = { baseUrl: "/hub/", serverRoot: "~/work" };
-  assert.equal(address(lab, "~/work/a b/talk.ipynb"), "/hub/lab/tree/a%20b/talk.ipynb");
-  assert.equal(address({ ...lab, notebookPage: "notebooks" }, "~/work/talk.ipynb"), "/hub/notebooks/talk.ipynb");
-  assert.equal(address(lab, "~/elsewhere/talk.ipynb"), null);
-  assert.equal(address(lab, "~/workshop/talk.ipynb"), null);
-  assert.equal(address(null, "/x"), null);
+  const file = (full, beside = false) => ({ path: full.split("/").pop(), full, beside });
+  assert.equal(address(lab, file("~/work/a b/talk.ipynb"), "/hub/lab"), "/hub/lab/tree/a%20b/talk.ipynb");
+  assert.equal(address(lab, file("~/elsewhere/talk.ipynb"), "/hub/lab"), null);
+  assert.equal(address(lab, file("~/workshop/talk.ipynb"), "/hub/lab"), null);
+  assert.equal(address(null, file("/x"), "/"), null);
+  const notebook = { notebookPage: "notebooks" };
+  assert.equal(address(notebook, file("/w/a b.ipynb", true), "/hub/notebooks/my/one.ipynb"), "/hub/notebooks/my/a%20b.ipynb");
+  assert.equal(address(notebook, file("/w/a.ipynb", true), "/notebooks/one.ipynb"), "/notebooks/a.ipynb");
+  assert.equal(address(notebook, file("/w/a.ipynb"), "/notebooks/one.ipynb"), null);
 });
 
 test("every row has a name to be read out", () => {

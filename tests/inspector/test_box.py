@@ -209,6 +209,10 @@ def test_a_talk_becomes_a_notebook_and_a_file_and_nothing_is_overwritten(tmp_pat
     assert sum(cell["source"].startswith("%%mmsp") for cell in cells) == 2
     assert (tmp_path / "long.ipynb").read_text() == "mine"
     saved = page.one("save")
+    assert made["beside"] is saved["beside"] is False
+    session = {"JPY_SESSION_NAME": str(tmp_path / "one.ipynb")}
+    assert documents.shown_path(tmp_path / "a.md", session)["beside"]
+    assert not documents.shown_path(tmp_path / "far" / "a.md", session)["beside"]
     assert Conversation.load(tmp_path / saved["path"]).messages == inspected.long(10).messages
 
 

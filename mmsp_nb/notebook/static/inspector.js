@@ -329,7 +329,7 @@ class Inspector {
   }
 
   on_written(message) {
-    this.say(false, "wrote ", fileLink(message.path, message.full));
+    this.say(false, "wrote ", fileLink(message));
   }
 
   on_detail(message) {

@@ -15,22 +15,30 @@ export function download(name, mime, text) {
 
 export const canDownload = () => !/\bvscode-/.test(document.body.className);
 
-/** Where Jupyter opens the file at `full`, a path on the server; null where there is no Jupyter or it lies outside. */
-export function address(config, full) {
-  const root = config?.serverRoot;
+/** Where Jupyter opens a written file; null where there is no Jupyter, or nobody knows.
+ *
+ * JupyterLab says which folder it serves. Notebook 7 does not, but the address of the page is that of its notebook.
+ */
+export function address(config, { path, full, beside }, pathname) {
+  if (!config) return null;
+  if (config.notebookPage) {
+    const found = beside && /^(.*\/notebooks\/(?:.*\/)?)[^/]+$/.exec(pathname);
+    return found ? found[1] + encodeURIComponent(path) : null;
+  }
+  const root = config.serverRoot;
   if (typeof root !== "string" || !root || !full.startsWith(`${root}/`)) return null;
-  const path = full.slice(root.length + 1).split("/").map(encodeURIComponent).join("/");
-  return `${config.baseUrl ?? "/"}${config.notebookPage ? "notebooks" : "lab/tree"}/${path}`;
+  return `${config.baseUrl ?? "/"}lab/tree/${full.slice(root.length + 1).split("/").map(encodeURIComponent).join("/")}`;
 }
 
 /** A link to a file that the kernel has written, or its name alone. */
-export function fileLink(path, full) {
+export function fileLink(written) {
   let config = null;
   try {
     config = JSON.parse(document.getElementById("jupyter-config-data")?.textContent ?? "null");
   } catch {
     // not Jupyter's page
   }
-  const where = address(config, full);
-  return where ? make("a", { href: where, target: "_blank", rel: "noopener", data: { lmSuppressShortcuts: "true" } }, path) : make("code", {}, path);
+  const where = address(config, written, location.pathname);
+  const named = { href: where, target: "_blank", rel: "noopener", data: { lmSuppressShortcuts: "true" } };
+  return where ? make("a", named, written.path) : make("code", {}, written.path);
 }
