@@ -116,7 +116,7 @@ class Journal:
             raise ValueError(f"{self.path} is no checkpoint of map(), and is left as it is: name another file")
         if head.get("version") != VERSION:
             raise ValueError(
-                f"{self.path} was written by {head.get('by', 'another version')}, which writes other records"
+                f"{self.path} was written by {head.get('by', 'another version')}, which writes other records: name another file"
             )
         self._whole = not lines or lines[-1] == b""
         for number, line in enumerate(lines, 2):

@@ -11,9 +11,10 @@ import asyncio
 import functools
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -142,16 +143,29 @@ def httpx_handler(timeouts: Timeouts) -> Handler:
             )
         client = await http_client(request.url)
         headers = {**request.headers, "Connection": "close"} if loopback else request.headers
-        response = await client.send(
-            client.build_request(
-                request.method,
-                request.url,
-                headers=headers,
-                content=request.content or None,
-                timeout=local if loopback else remote,
-            ),
-            stream=True,
-        )
+        opened: list[Any] = []
+
+        async def trace(event: str, info: Mapping[str, Any]) -> None:
+            if event == "connection.connect_tcp.complete":
+                opened.append(info["return_value"])
+
+        try:
+            response = await client.send(
+                client.build_request(
+                    request.method,
+                    request.url,
+                    headers=headers,
+                    content=request.content or None,
+                    timeout=local if loopback else remote,
+                    extensions={"trace": trace},
+                ),
+                stream=True,
+            )
+        except asyncio.CancelledError:
+            # between the connection's being there and its first use nobody in httpcore closes it
+            for connection in opened:
+                await connection.aclose()
+            raise
         body = response.aiter_bytes()
         try:
             yield response.status_code, response.headers, body

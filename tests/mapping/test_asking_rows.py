@@ -125,7 +125,9 @@ def test_pictures_go_along_from_columns_or_a_function(echo: Echo, images):
 
 
 def test_pictures_in_a_template_and_names_beside_the_rows(echo: Echo):
-    mmsp_nb.map([{"a": 2}], "{{twice(a)}} {{limit}}", names={"twice": lambda x: 2 * x, "limit": 3}, client=echo.client())
+    mmsp_nb.map(
+        [{"a": 2}], "{{twice(a)}} {{limit}}", names={"twice": lambda x: 2 * x, "limit": 3}, client=echo.client()
+    )
     assert said(echo.provider.last.body["messages"][-1]) == "4 3"
 
 

@@ -110,7 +110,11 @@ def test_what_is_no_executor_is_refused_in_one_line(echo: Echo):
     class Cluster:
         def get_executor(self): ...
 
-    for wrong, words in ((4, "not int"), (ThreadPoolExecutor, "not ABCMeta|not type"), (Cluster(), r"get_executor\(\)")):
+    for wrong, words in (
+        (4, "not int"),
+        (ThreadPoolExecutor, "not ABCMeta|not type"),
+        (Cluster(), r"get_executor\(\)"),
+    ):
         with pytest.raises(TypeError, match=words):
             mmsp_nb.map(ROWS, executor=wrong, **WHERE)
     with ThreadPoolExecutor(1) as pool, pytest.raises(TypeError, match="do not go together"):

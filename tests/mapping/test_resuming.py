@@ -44,15 +44,14 @@ def test_after_an_interrupt_the_same_call_asks_only_the_others(echo: Echo, capsy
     assert 15 <= len(had) < 60
     assert f"stopped: {len(had)} of 60 rows are answered" in capsys.readouterr().err
     assert isinstance(partial[59].error, mmsp_nb.NotAskedError) and not partial.ok
-    echo.provider.wait_until_idle()
-    asked = dict(echo.asked)
     result = mmsp_nb.map(ROWS, client=echo.client(), concurrency=3)
     assert list(result) == [f"<{row}>" for row in ROWS] and unfinished() is None
     for value in had:
         assert echo.asked[value[1:-1]] == 1, "what was answered is not asked again"
-    assert sum(echo.asked.values()) - sum(asked.values()) == 60 - len(had)
+    asked = sum(echo.asked.values())
+    assert 60 <= asked <= 63, "only what was on its way is asked twice"
     mmsp_nb.map(ROWS, client=echo.client())
-    assert sum(echo.asked.values()) == sum(asked.values()) + 120 - len(had), "a run that came to its end is over"
+    assert sum(echo.asked.values()) == asked + 60, "a run that came to its end is over"
 
 
 def test_the_unfinished_result_itself_goes_on_too(echo: Echo):
@@ -60,10 +59,11 @@ def test_the_unfinished_result_itself_goes_on_too(echo: Echo):
     with pytest.raises(KeyboardInterrupt):
         mmsp_nb.map((row for row in ROWS), client=echo.client(), concurrency=3)
     partial = unfinished()
-    had = sum(not isinstance(value, mmsp_nb.MapError) for value in partial)
-    before = len(echo.order)
-    assert partial.retry().ok and len(partial) == 60
-    assert len(echo.order) - before == 60 - had
+    had = [value for value in partial if not isinstance(value, mmsp_nb.MapError)]
+    assert partial.retry().ok
+    # a row that the interrupt took from the generator is in it, and those that were never drawn are asked now
+    assert list(partial) == [f"<{row}>" for row in ROWS]
+    assert all(echo.asked[value[1:-1]] == 1 for value in had) and len(echo.order) <= 63
 
 
 async def test_a_cancelled_task_is_resumed_in_the_same_way(echo: Echo):
@@ -84,7 +84,6 @@ async def test_a_cancelled_task_is_resumed_in_the_same_way(echo: Echo):
     assert had
     result = await mmsp_nb.amap(ROWS, client=echo.client())
     assert result.ok and all(echo.asked[value[1:-1]] == 1 for value in had)
-    await asyncio.to_thread(echo.provider.wait_until_idle)
 
 
 def test_what_is_asked_otherwise_is_asked_anew(echo: Echo):
