@@ -262,7 +262,7 @@ class Asking:
         old = self._replaced()
         before = {id(turn) for turn in self.chat.turns}
         limits = {name: getattr(self.chat, name) for name in ("max_turns", "max_calls", "max_cost")}
-        shown = self.options.format or ("markdown" if self.type is None else "json")
+        shown = self.options.format or ("markdown" if self.type is None else "fields")
         silence, shape = quiet.set(self.options.quiet), form.set(shown)
         try:
             self.limit(self.chat)

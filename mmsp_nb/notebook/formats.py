@@ -12,6 +12,7 @@ from typing import Any
 
 from mmsp_nb.blocks import code_blocks, parse_json
 
+from .fields import fields_html
 from .render import text_html, wrap
 from .richness import framed
 from .sanitize import clean, escape
@@ -40,12 +41,18 @@ class Shaped(Stretch):
         self.dirty, self.drawn = False, True
         if self.empty:
             return []
+        live = message({"text/html": wrap(self._end_html())}, "text", self._id(), self.on_screen)
+        self.size, self.on_screen = live.size, True
+        return [live]
+
+    def _end_html(self) -> str:
+        """What is drawn of a text that is not complete: the fields of a typed answer, the end of everything else."""
+        if self.form == "fields" and (fields := fields_html(mask(self.text, running=True), running=True)):
+            return fields
         text = mask(self.text[-TAIL:], running=True)
         if len(self.text) > TAIL:
             text = "… " + text.partition("\n")[2]
-        live = message({"text/html": wrap(_pre(text, _style(self.form)))}, "text", self._id(), self.on_screen)
-        self.size, self.on_screen = live.size, True
-        return [live]
+        return _pre(text, _style(self.form))
 
     def finish(self, extra: str = "") -> list[Message]:
         self._join()
@@ -63,7 +70,9 @@ def shaped_html(text: str, form: str) -> str:
     """A complete text as HTML in one of the formats."""
     if form == "html":
         return framed(_html_of(text))
-    if form == "json":
+    if form == "fields" and (fields := fields_html(text)):
+        return fields
+    if form in ("json", "fields"):
         try:
             pretty = json.dumps(parse_json(text), indent=2, ensure_ascii=False)
         except ValueError as error:
