@@ -3,7 +3,7 @@ from datetime import datetime
 
 import pytest
 
-from mmsp_nb import AutoLLMClient, Transport, UnsupportedParameterError, tracing
+from mmsp_nb import AutoLLMClient, Conversation, Transport, UnsupportedParameterError, tracing
 from mmsp_nb.testing import FakeProvider, Gate, Reply, streams
 
 NOW = datetime(2026, 9, 21, 11, 6, 41, 417000)
@@ -277,3 +277,19 @@ async def test_no_key_gets_into_a_trace(client, provider, directory, monkeypatch
         assert not [secret for secret in (shaped, named, own, "open sesame") if secret in text], name
     assert tracing.load(directory / "x.json")[0]["content_items"][0]["text"] == f"sk-proj-*** *** *** {code}"
     assert client.get_history()[0]["content_items"][0]["text"] == f"{shaped} {named} {own} {code}"
+
+
+def test_each_round_of_tools_is_written_before_the_tools_run(provider, directory):
+    provider.add(streams.reply("tools", "chat"), streams.reply("text", "chat"))
+    seen = []
+
+    def tide_table(port: str, days: int = 1) -> str:
+        """When?"""
+        seen.append(len(tracing.load(directory / "run" / "7.json")))
+        return port
+
+    where = {"client_type": "openai-chat", "api_key": "k", "base_url": provider.url("/v1")}
+    chat = Conversation("some-model", tools=[tide_table], config={"trace_id": "run/7"}, **where)
+    chat.ask("When?")
+    assert seen == [2, 2] and len(tracing.load(directory / "run" / "7.json")) == 4
+    assert [path.name for path in (directory / "run").iterdir() if path.name.startswith(".")] == []
