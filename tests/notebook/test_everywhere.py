@@ -101,7 +101,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, st
     for name, value in {"PYTHONPATH": str(HERE), "MMSP_MODEL": "demo", "IPYTHONDIR": str(tmp_path / "ipython")}.items():
         monkeypatch.setenv(name, value)
     # somebody runs a notebook from within a notebook
-    monkeypatch.setenv("JPY_SESSION_NAME", "/home/someone/outer.ipynb")
+    monkeypatch.setenv("JPY_SESSION_NAME", "outer.ipynb")
     return dict(os.environ)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from mmsp_nb.notebook import stopping
 from mmsp_nb.notebook.stopping import AFTER, Page, Stoppable, served_kernel
 
 FILE = "kernel-0b1cd0e8-9a3a-4c4e-8a58-1f9a3c1d2e3f.json"
-SERVER = {"JPY_SESSION_NAME": "/home/someone/a.ipynb", "JPY_PARENT_PID": "4711"}
+SERVER = {"JPY_SESSION_NAME": "a.ipynb", "JPY_PARENT_PID": "4711"}
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def test_a_kernel_of_a_jupyter_server_is_known_by_its_id(connection: str) -> Non
     [
         ({}, {}),  # nbclient, a terminal, VS Code with its own kernel
         ({**SERVER, "JPY_PARENT_PID": "4712"}, {}),  # nbclient within a notebook
-        ({**SERVER, "JPY_SESSION_NAME": "/home/someone/a-jvsc-0b1cd0e8.ipynb"}, {}),  # VS Code with a server
+        ({**SERVER, "JPY_SESSION_NAME": "a-jvsc-0b1cd0e8.ipynb"}, {}),  # VS Code with a server
         (SERVER, {"google.colab": None}),
         ({**SERVER, "COLAB_RELEASE_TAG": "release"}, {}),
     ],
@@ -226,3 +228,10 @@ def test_what_the_stop_left_goes_on(served: Kernel) -> None:
     assert served.value("main.turns[-1].estimated")
     assert served.run("%mmsp continue").texts() == "two"
     assert served.value("[len(m['content_items']) for m in main.messages]") == [1, 1, 1, 1]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
+def test_the_pages_own_tests_pass() -> None:
+    command = ["node", "--test", str(Path(__file__).with_name("stop.test.mjs"))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout

@@ -4,7 +4,7 @@
 // the button is laid beside that output, over the column of its prompt. A click is a message to the kernel; when nobody
 // hears it, because a cell or a tool keeps the kernel busy, the server is asked to interrupt the kernel.
 
-const UNHEARD = 700; // milliseconds after which a click was not heard
+const UNHEARD = 500; // milliseconds after which a click was not heard
 const LOOK = 100; // between two looks for the place
 const WATCH = 1000; // between two looks at whether the cell still runs
 
@@ -57,10 +57,8 @@ class Stop {
     if (getComputedStyle(place).position === "static") place.style.position = "relative";
     this.root = document.createElement("div");
     this.root.className = "mmsp-stop";
-    const prompt = area.querySelector(".jp-OutputPrompt, .jp-OutputArea-prompt");
-    const edge = prompt ? prompt.getBoundingClientRect().right - place.getBoundingClientRect().left : 0;
-    if (prompt && prompt.getBoundingClientRect().width >= 48) this.root.style.width = `${edge}px`;
-    else this.root.classList.add("inside");
+    this.area = area;
+    this.lay();
     this.button = document.createElement("button");
     this.button.type = "button";
     this.button.title = "Stop this answer; what has come is kept";
@@ -85,11 +83,22 @@ class Stop {
     this.watch();
   }
 
+  /** Over the column of the prompt, or where that is too narrow at the right edge of the output. */
+  lay() {
+    const prompt = this.area.querySelector(".jp-OutputPrompt, .jp-OutputArea-prompt")?.getBoundingClientRect();
+    const inside = !prompt || prompt.width < 56;
+    this.root.classList.toggle("inside", inside);
+    this.root.style.width = inside ? "" : `${prompt.right - this.area.parentElement.getBoundingClientRect().left}px`;
+  }
+
   /** A kernel that was restarted says no more that the answer has ended: its cell shows it. */
   watch() {
     const prompt = this.way === "only message" ? null : this.cell?.querySelector(".jp-InputPrompt");
     if (prompt && prompt.textContent.trim() && !prompt.textContent.includes("*")) this.close();
-    else this.after(WATCH, () => this.watch());
+    else {
+      this.lay(); // the window may have another size
+      this.after(WATCH, () => this.watch());
+    }
   }
 
   click() {
