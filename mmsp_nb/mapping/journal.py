@@ -115,9 +115,8 @@ class Journal:
         if head is None or head.get("format") != FORMAT:
             raise ValueError(f"{self.path} is no checkpoint of map(), and is left as it is: name another file")
         if head.get("version") != VERSION:
-            raise ValueError(
-                f"{self.path} was written by {head.get('by', 'another version')}, which writes other records: name another file"
-            )
+            by = head.get("by", "another version")
+            raise ValueError(f"{self.path} was written by {by}, which writes other records: name another file")
         self._whole = not lines or lines[-1] == b""
         for number, line in enumerate(lines, 2):
             if not line:

@@ -147,7 +147,7 @@ def counts(event: Mapping[str, Any]) -> bool:
 
 
 def _client(spec: Spec) -> Any:
-    """The client of this process for ``spec``; a new one when what the environment says of keys and addresses changes."""
+    """The client of this process for ``spec``; a new one when the environment's keys or addresses change."""
     names = [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL", "_TOKEN")) or name == "CLIENT_TYPE"]
     return _made(spec, hash(tuple((name, os.environ[name]) for name in sorted(names))))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RUN = ["index", "how-to", "replay", "coming-from", "tools-and-safety", "tools"]
+RUN = ["index", "how-to", "replay", "coming-from", "tools-and-safety", "tools", "many-rows"]
 """Pages whose code is run as cells of one IPython shell. That of testing.md is run by pytest."""
 
 RUN_CELLS = """
