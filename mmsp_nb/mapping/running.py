@@ -96,6 +96,7 @@ class Run:
         self.failed = self.kept = 0
         self.cost = Decimal(0)
         self._priced = self._running = 0
+        self._first_time = not result._slots
         self._todo = self._rows()
         self._jobs: deque[Job] = deque()
         self._exhausted = False
@@ -251,7 +252,7 @@ class Run:
     def _look_at(self, first: list[Job]) -> None:
         """What the first rows tell before anything is sent."""
         failures = [job.failure for job in first if job.failure is not None]
-        if failures and len(failures) == len(first):
+        if failures and len(failures) == len(first) and self._first_time:
             raise failures[0]
         budget, cost_of = self.options.budget, self.plan.cost_of
         if budget is None or cost_of is None or self.total is None:

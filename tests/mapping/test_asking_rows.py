@@ -453,6 +453,7 @@ def test_a_row_whose_prompt_fails_is_an_error_value_and_the_others_are_asked(ech
     result = mmsp_nb.map([2, 0, 1], "{{1 // row}}", client=echo.client())
     assert values(result)[::2] == ["<0>", "<1>"]
     assert "line 1: {{1 // row}}: ZeroDivisionError" in str(result[1]) and result[1].attempts == 0
+    assert result.retry() is result and not result.ok
 
 
 def test_rows_that_fail_while_they_are_read_end_the_run_and_lose_nothing(echo: Echo):
