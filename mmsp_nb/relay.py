@@ -48,13 +48,14 @@ class Relay:
     def close(self, out: list[UniEvent]) -> None:
         """The stream is over: append the stop, set `message`. The decoder has made sure that there is one.
 
-        Raises EmptyResponseError: there is no done item, or there are only thinking ones.
+        Raises EmptyResponseError: there is no done item. Thinking alone is the server's business.
         """
         stop: Any = self._stop
         assert stop is not None
         said = {**stop, "content_items": stop.get("content_items") or ()}
         message = concat_uni_events_to_uni_message([*self._done, said])
-        require_answer(self.client, message["content_items"], stop.get("finish_reason"), stop.get("usage_metadata"))
+        if not message["content_items"]:
+            require_answer(self.client, [], stop.get("finish_reason"), stop.get("usage_metadata"))
         self.message = message
         out.append(stop)
 

@@ -28,7 +28,7 @@ ANSWER = "About 6.4 m at noon."
 
 ADVICE = re.compile(
     r"\b(Ask again|Check|Correct|Wait|raise max_tokens|Is (the|base_url)|Does this|Look|try again|Perhaps|Allow more|"
-    r"Send|send less|Let|let SSL|The key may not|Take|looks? at)\b"
+    r"Send|send less|start the server|let SSL_CERT_FILE|The key may not|Take|looks? at)\b"
 )
 WAIT = 20.0
 
@@ -68,7 +68,6 @@ class Cell:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self.good = self.bad = None  # type: ignore[assignment]
-        self.site.shell.user_ns.pop("chat", None)
         if error is None:
             more = self.site.left_over(self.before)
             self.expect(not more, f"left open: {more}")
@@ -264,9 +263,13 @@ def _check_turn(cell: Cell, chat: Conversation, error: BaseException | None) -> 
         cell.expect(cell.row.says.strip() in cell.site.screen.text, f"{cell.row.says!r} is not shown")
 
 
+def _chats(cell: Cell) -> Any:
+    return cell.site.shell.magics_manager.registry["MMSPMagics"].chats
+
+
 def _open(cell: Cell) -> Conversation:
-    chat = cell.site.shell.user_ns["chat"] = cell.conversation()
-    _run(cell, "%mmsp use chat")
+    chat = cell.conversation()
+    _chats(cell).put("chat", chat)
     cell.site.screen.clear()
     cell.trouble()
     return chat
@@ -285,7 +288,7 @@ def by_background(cell: Cell) -> None:
     chat = _open(cell)
     error = _run(cell, "%%mmsp --background\nThe question in trouble")
     cell.expect(error is None, f"the cell that asked has failed: {error!r}")
-    behind = cell.site.shell.magics_manager.registry["MMSPMagics"].chats.behind
+    behind = _chats(cell).behind
     deadline = time.monotonic() + WAIT
     while behind.count() and time.monotonic() < deadline:
         time.sleep(0.002)

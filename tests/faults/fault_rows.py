@@ -222,7 +222,7 @@ ROWS: tuple[Row, ...] = (
     # answers that lack something
     named("no-usage", HALF, relayed=True),
     named("thinking-only", EMPTY, relayed=True),
-    named("nothing-said", EMPTY, relayed=True),
+    named("nothing-said", EMPTY),
     named("bad-arguments", BAD_CALL, reported=True),
     named("budget", BAD_CALL, reported=True),
     named("duplicates", BAD_CALL, "StreamProtocolError", FORMAT, perhaps=True),

@@ -113,6 +113,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only faults whose name begins so")
     parser.add_argument("--consumer", choices=CONSUMERS, help="only this consumer")
     parser.add_argument("--quick", action="store_true", help="what the ordinary tests run")
+    parser.add_argument("--every-byte", action="store_true", help="cut at every byte for the client, not at some")
     options = parser.parse_args()
     began = time.monotonic()
     outcomes = []
@@ -120,7 +121,7 @@ def main() -> int:
         for name, client_type, consumer in cells(everything=not options.quick):
             if not name.startswith(options.only) or options.consumer not in (None, consumer):
                 continue
-            outcome = run_cell(site, name, client_type, consumer, thorough=not options.quick)
+            outcome = run_cell(site, name, client_type, consumer, thorough=options.every_byte)
             outcomes.append(outcome)
             for problem in outcome.problems[:3]:
                 print(f"{name}, {client_type}, {consumer}: {problem}", file=sys.stderr, flush=True)

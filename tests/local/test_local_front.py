@@ -160,13 +160,15 @@ def test_closing_ends_open_connections(serve):
     received = b""
     while not received.endswith(b"}"):
         received += connection.recv(4096)
-    url = front.base_url
+    listener = front._server.socket
     front.close()
     front.close()
-    assert connection.recv(4096) == b""
+    try:
+        assert connection.recv(4096) == b""
+    except ConnectionResetError:  # ended as well
+        pass
     connection.close()
-    with pytest.raises(ConnectionRefusedError):
-        raw_connection(url)
+    assert listener.fileno() == -1  # to connect would tell less: others may have taken the port by now
     with pytest.raises(RuntimeError, match="not running"):
         _ = front.base_url
 

@@ -112,13 +112,36 @@ def test_tools_run_in_the_cell_and_everything_stands_in_order(watched: Kernel) -
 
 
 def test_async_tools_run_together_while_a_sync_one_has_the_cell(watched: Kernel) -> None:
+    """Each of the three returns when all of them have begun: one after the other they would never."""
+    watched.run(MEETING)
     watched.run(
-        "talk([call('slow', city='a'), call('pause'), call('slow', city='b')], [text('Done.')],"
-        " tools=[slow, tool(name='pause')(lambda: time.sleep(0.3))])"
+        "talk([call('meet', city='a'), call('pause'), call('meet', city='b')], [text('Done.')], tools=[meet, pause])"
     )
     cell = watched.run("%%mmsp\ngo")
     assert cell.status == "ok", cell.evalue
-    assert watched.value("_mmsp.turn.duration") < 0.9
+    assert watched.value("[c.result for c in _mmsp.calls]") == ["A", "paused", "B"]
+
+
+MEETING = """
+begun = []
+def all_here():
+    return len(begun) == 3
+async def meet(city: str):
+    "Meet."
+    begun.append(city)
+    async with asyncio.timeout(20):
+        while not all_here():
+            await asyncio.sleep(0.005)
+    return city.upper()
+def pause():
+    "Pause."
+    begun.append("the cell")
+    deadline = time.monotonic() + 20
+    while not all_here():
+        assert time.monotonic() < deadline, begun
+        time.sleep(0.005)
+    return "paused"
+"""
 
 
 def test_an_interrupt_while_text_streams_keeps_the_text(watched: Kernel) -> None:
