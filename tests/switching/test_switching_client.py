@@ -217,6 +217,19 @@ def test_nothing_is_kept_of_messages_that_somebody_may_modify() -> None:
     assert first[0]["content_items"] is not history[0]["content_items"]
 
 
+def test_a_foreign_message_is_found_also_behind_messages_that_were_looked_at() -> None:
+    mender = Mender("here", Traits(empty_text="none"))
+    own = [marked("here", "a", ""), marked("here", "b", role="assistant")]
+    assert mender(own, keep=True)[0] is own
+    grown = [*own, marked("there", "c", ""), marked("here", "d", role="assistant")]
+    out, _ = mender(grown, keep=True)
+    assert out[2] is not grown[2] and out[3] is grown[3]
+    out, _ = mender([*grown, user("e")], keep=True)
+    assert out[2] is not grown[2] and len(out) == 5
+    back = [*own, user("f")]
+    assert mender(back, keep=True)[0] is back
+
+
 def test_another_history_is_not_taken_for_the_kept_one() -> None:
     mender = Mender("here", Traits(empty_text="none"))
     mender([marked("there", "a", "")], keep=True)
