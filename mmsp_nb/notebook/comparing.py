@@ -72,7 +72,7 @@ class Column:
         except (MMSPError, OptionError, TypeError) as error:
             self.error, self.over = error, True
             self.panel.output.close(time.monotonic())
-            self.panel.add(summary(error) if isinstance(error, MMSPError) else mask(str(error)))
+            self.panel.add(summary(error) if isinstance(error, MMSPError) else mask(str(error)), failed=True)
 
     @property
     def turns(self) -> list[Turn]:
@@ -106,7 +106,7 @@ class Column:
         stop = isinstance(error, asyncio.CancelledError)
         self.panel.output.close(now, note="stopped" if stop else "")
         if not stop:
-            self.panel.add(summary(error))
+            self.panel.add(summary(error), failed=True)
 
     def html(self) -> str:
         head = f'<div style="{_HEAD}">{escape(clean(mask(self.label)))}</div>'

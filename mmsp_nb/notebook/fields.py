@@ -28,7 +28,7 @@ _HALF_NUMBER = re.compile(r"(?<=[:,\[\s])-?[0-9][0-9.eE+-]*\Z")
 """What may still be the beginning of another number: it would come, go and come again."""
 
 _CELL = "text-align:left;vertical-align:top;padding:.15em 1em .15em 0;background:none;border:0"
-_TABLE = "border-collapse:collapse;margin:.2em 0;border:0;font-size:inherit"
+_TABLE = "border-collapse:collapse;margin:.2em 0;border:0;font-size:inherit;display:inline-table;vertical-align:top"
 
 
 def fields_html(text: str, *, running: bool = False) -> str | None:
@@ -81,8 +81,8 @@ def _object(value: Mapping[str, Any], depth: int) -> str:
         return _quiet(f"{len(value):,} fields")
     rows = [
         f'<tr style="background:none"><th scope="row" style="{_CELL}">{escape(single_line(str(name), 80))}</th>'
-        f'<td style="{_CELL}">{_value(each, depth + 1)}</td>'
-        f'<td style="{_CELL};{QUIET};font-size:.85em">{_kind(each)}</td></tr>'
+        f'<td style="{_CELL};{QUIET};font-size:.85em">{_kind(each)}</td>'
+        f'<td style="{_CELL}">{_value(each, depth + 1)}</td></tr>'
         for name, each in _first(list(value.items()))
     ]
     return f'<table style="{_TABLE}"><tbody>{"".join(rows)}</tbody></table>{_more(value)}'

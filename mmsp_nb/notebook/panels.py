@@ -51,9 +51,10 @@ class Panel:
         self._parts[key] = html, data.get("text/plain", "")
         self.changed = True
 
-    def add(self, line: str) -> None:
-        """Put a line of ours below it."""
-        self._parts[next(self._numbers)] = wrap(note_html(line)), clean(mask(line))
+    def add(self, line: str, *, failed: bool = False) -> None:
+        """Put a line of ours below it; with ``failed``, one that says what went wrong."""
+        line = f"✗ {line}" if failed else line
+        self._parts[next(self._numbers)] = wrap(note_html(line, calm=not failed, spoken=True)), clean(mask(line))
         self.changed = True
 
     def html(self) -> str:

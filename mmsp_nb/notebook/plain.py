@@ -16,10 +16,14 @@ GAP = 0.05
 
 
 class PlainOutput:
-    """Writes an answer to ``write``, a function like ``sys.stdout.write`` that also flushes."""
+    """Writes an answer to ``write``, a function like ``sys.stdout.write`` that also flushes.
 
-    def __init__(self, write: Callable[[str], Any], *, live: bool = True) -> None:
+    With ``dim``, which only a terminal understands, thinking is paler than the answer.
+    """
+
+    def __init__(self, write: Callable[[str], Any], *, live: bool = True, dim: bool = False) -> None:
         self._write = write
+        self._dim = dim
         self.live = live
         self.holds = False
         self.written = False
@@ -65,7 +69,7 @@ class PlainOutput:
             if self._kind:
                 self._say("" if self._line_start else "\n")
             if kind == "thinking":
-                self._say("[thinking] ")
+                self._say("[thinking] ", dim=True)
             elif self._kind == "thinking":
                 self._say("\n")
             self._kind = kind
@@ -123,10 +127,11 @@ class PlainOutput:
             if len(text) - cut < 400 and mask(text, running=True) != mask(text):
                 text, self._pending = text[:cut], text[cut:]
         if text:
-            self._say(mask(text))
+            self._say(mask(text), dim=self._kind == "thinking")
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, *, dim: bool = False) -> None:
         if text:
-            self._write(clean(text))
+            shown = clean(text)
+            self._write(f"\x1b[2m{shown}\x1b[22m" if dim and self._dim else shown)
             self.written = True
             self._line_start = text.endswith("\n")
