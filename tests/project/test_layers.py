@@ -19,6 +19,7 @@ ONLY = {
     "ipykernel": ("notebook",),
     "httpx": ("transport",),
     "xllamacpp": ("local",),
+    "opentelemetry": ("telemetry.py",),
 }
 # What a layer may not know of us.
 BELOW = {
@@ -28,6 +29,8 @@ BELOW = {
     "client.py": ("agent", "tools", "conversation", "notebook", "testing"),
     "tools": ("agent", "conversation", "notebook", "testing"),
     "agent.py": ("conversation", "notebook", "testing"),
+    "telemetry.py": ("providers", "transport", "client", "agent", "tools", "conversation", "notebook", "testing"),
+    "atomic.py": ("providers", "transport", "client", "agent", "tools", "conversation", "notebook", "testing"),
     "conversation.py": ("notebook", "testing"),
 }
 
