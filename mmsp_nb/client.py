@@ -399,6 +399,8 @@ class AutoLLMClient:
                 message.setdefault("origin", self.origin)
 
     def _watch(self, messages: Sequence[UniMessage], config: UniConfig) -> telemetry.Watch:
+        if not telemetry.loaded():
+            return telemetry.NOTHING
         route = self._endpoint.route
         return telemetry.request(
             model=self.model,

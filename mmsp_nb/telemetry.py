@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from mmsp_nb.masking import mask_keys, without_secrets
 from mmsp_nb.protocol import usage as tokens
 
-__all__ = ["NOTHING", "Watch", "agent", "request", "tool"]
+__all__ = ["NOTHING", "Watch", "agent", "loaded", "request", "tool"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,6 +79,11 @@ class Watch:
 NOTHING = Watch()
 
 
+def loaded() -> bool:
+    """Whether the program has loaded OpenTelemetry: whoever wants to see spans has set a provider, and so has done it."""
+    return "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
+
+
 def request(
     *,
     model: str,
@@ -107,10 +112,8 @@ def tool(call: Mapping[str, Any], description: str | None = None) -> Watch:
 
 
 def _begun(begin: Callable[..., Watch], *given: Any) -> Watch:
-    if "opentelemetry.trace" not in sys.modules and "opentelemetry.metrics" not in sys.modules:
-        return NOTHING  # whoever wants to see spans has set a provider, and so has loaded it
     try:
-        return begin(*given) if _wanted() else NOTHING
+        return begin(*given) if loaded() and _wanted() else NOTHING
     except Exception as error:
         _complain(error)
         return NOTHING
