@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator
@@ -102,7 +103,7 @@ class Scripted:
                 if isinstance(event, BaseException):
                     raise event
                 if isinstance(event, int | float):
-                    await asyncio.sleep(event)
+                    await _pause(event, signal)
                     begin, count = time.monotonic(), 0
                     continue
                 if self.pace:
@@ -116,6 +117,15 @@ class Scripted:
                 yield event
         finally:
             self.closed.append(time.time())
+
+
+async def _pause(seconds: float, signal: Any) -> None:
+    if signal is None:
+        await asyncio.sleep(seconds)
+        return
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(signal.wait(), seconds)
+    signal.throw_if_aborted()
 
 
 def _complete(script: list[Any]) -> list[Any]:

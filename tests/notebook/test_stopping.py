@@ -235,3 +235,48 @@ def test_the_pages_own_tests_pass() -> None:
     command = ["node", "--test", str(Path(__file__).with_name("stop.test.mjs"))]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+SNAPSHOT = (
+    "(lambda t: [t.state, t.text, t.estimated, t.usage, [o.status for o in t.outcomes], t.pending is None,"
+    " [[m['role'], [i['type'] for i in m['content_items']]] for m in t.history], len(client.closed)])(main.turns[-1])"
+)
+SCRIPTS = {
+    "in a text": "[text('one ')[:1], 30]",
+    "in arguments": "[text('one '), call('wait', seconds=1)[:2], 30]",
+    "in an asynchronous tool": "[text('one '), call('wait', seconds=30)]",
+}
+WAIT = "@tool\nasync def wait(seconds: int):\n    'Waits'\n    print('waiting')\n    await asyncio.sleep(seconds)"
+ABORT = (
+    "import threading\nfrom mmsp_nb import AbortSignal\nsignal = AbortSignal()\n"
+    "threading.Timer(1, signal.abort).start()\nmain.ask('go', signal=signal)"
+)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("where", SCRIPTS)
+def test_every_way_to_stop_leaves_the_same(served: Kernel, where: str) -> None:
+    left = {}
+    served.run(WAIT)
+    shown = "waiting" if "tool" in where else "wait" if "arguments" in where else "one"
+    for way in ("interrupt", "click", "abort", "%mmsp stop"):
+        served.run(f"talk({SCRIPTS[where]}, tools=[wait])")
+        if way == "interrupt":
+            served.run("%%mmsp\ngo", interrupt_when=lambda m: shown in str(m["content"]))
+        elif way == "click":
+            clicked(served, "%%mmsp\ngo")
+        elif way == "abort":
+            cell = served.run(ABORT)
+            assert cell.ename == "AbortError"
+        else:
+            served.run("%%mmsp --background\ngo")
+            served.run("time.sleep(1)\n%mmsp stop")
+            while not served.value("main.turns and main.turns[-1].state != 'running'"):
+                pass
+        left[way] = served.value(SNAPSHOT)
+        assert served.value("main.running") is False
+        served.run("client.scripts.append([text('again')])")
+        assert served.run("%%mmsp\nand now?").texts() == "again"
+    first = left["interrupt"]
+    assert first[:3] == ["partial", "one ", where != "in an asynchronous tool"]
+    assert left == dict.fromkeys(left, first)
