@@ -17,7 +17,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record kernels bench fuzz clean
+.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record kernels bench faults fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -91,6 +91,9 @@ bench: kernels ## speed, memory and output beside their peers, into benchmarks/R
 fuzz: install ## looks for faults in all that is read, FUZZ_TIME seconds for each of FUZZ (all) targets; see tests/fuzz
 	@$(BIN)/python scripts/side_environment.py fuzz . atheris==3.0.0
 	@nice -n 15 .venvs/fuzz/bin/python tests/fuzz/run_fuzz.py --time $(FUZZ_TIME) $(FUZZ)
+
+faults: install ## every fault in every dialect for every consumer, into benchmarks/FAULTS.md
+	@PYTHONPATH=tests/faults $(BIN)/python tests/faults/matrix.py --write benchmarks/FAULTS.md
 
 clean: ## removes the environment and everything built; the model in the user's cache stays
 	rm -rf $(VENV) build dist out site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
