@@ -80,7 +80,7 @@ NOTHING = Watch()
 
 
 def loaded() -> bool:
-    """Whether the program has loaded OpenTelemetry: whoever wants to see spans has set a provider, and so has done it."""
+    """Whether the program has loaded OpenTelemetry, as it must have to set a provider."""
     return "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
 
 
