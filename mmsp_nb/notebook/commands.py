@@ -257,21 +257,24 @@ def _count(number: int, what: str) -> str:
 
 def _model_words(words: tuple[str, ...]) -> tuple[str | None, str | None]:
     """``ID [CLIENT_TYPE]``, the type also as ``--client-type TYPE``."""
-    plain = [word.removeprefix("--client-type=") for word in words if word not in ("--client-type", "-m", "--model")]
-    for word in plain:
-        if word.startswith("-"):
-            raise OptionError(f"%mmsp model takes no {word}: model {SUBCOMMANDS['model']}")
-    if len(plain) > 2:
-        raise OptionError(f"%mmsp model cannot use {plain[2]!r}: model {SUBCOMMANDS['model']}")
-    if len(plain) == 2:
+    plain = [part for word in words for part in (word.split("=", 1) if word.startswith("--client-type=") else [word])]
+    kind: str | None = None
+    if "--client-type" in plain:
+        place = plain.index("--client-type")
+        kind = plain[place + 1] if place + 1 < len(plain) else ""
+        del plain[place : place + 2]
+    elif len(plain) == 2:
+        kind = plain.pop()
+    if len(plain) > 1 or any(word.startswith("-") for word in plain):
+        raise OptionError(f"%mmsp model cannot use {plain[-1]!r}: model {SUBCOMMANDS['model']}")
+    if kind is not None:
         from mmsp_nb.providers.vendors import ALIASES, VENDORS
 
-        if plain[1].lower() not in (known := {**VENDORS, **ALIASES}):
-            near = did_you_mean(plain[1], known)
-            raise OptionError(f"%mmsp model cannot use {plain[1]!r}: it is no client type{near}")
-    if len(words) > len(plain) and not plain:
-        raise OptionError("%mmsp model needs the id of a model")
-    return (plain[0] if plain else None), (plain[1] if len(plain) > 1 else None)
+        if kind.lower() not in (known := {**VENDORS, **ALIASES}):
+            raise OptionError(f"%mmsp model cannot use {kind!r}: it is no client type{did_you_mean(kind, known)}")
+        if not plain:
+            raise OptionError("%mmsp model needs the id of a model beside the client type")
+    return (plain[0] if plain else None), kind
 
 
 def _help_about(name: str) -> str:

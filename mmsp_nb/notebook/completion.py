@@ -108,9 +108,11 @@ def _cells(magics: MMSPMagics) -> list[str]:
 
 def _traces() -> list[str]:
     from mmsp_nb.traces import trace_files
+    from mmsp_nb.tracing import trace_directory
 
+    root = trace_directory()
     try:
-        return [path.stem for path in trace_files()]
+        return [path.relative_to(root).with_suffix("").as_posix() for path in trace_files(root)]
     except OSError:
         return []
 

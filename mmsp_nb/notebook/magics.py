@@ -113,7 +113,7 @@ class MMSPMagics(Magics):
     def mmsp(self, line: str) -> Any:
         """Ask a model in a line, or do something with a chat: ``%mmsp SUBCOMMAND``. See ``%mmsp help``."""
         asking = self._begin(line, None)
-        return None if asking is None else asking.run()
+        return None if asking is None else _returned(asking, asking.run())
 
     @no_var_expand
     @cell_magic(NAME)
@@ -129,7 +129,7 @@ class MMSPMagics(Magics):
         if asking is None:
             return None
         answer = await asking.arun()
-        return answer if cell is None else None
+        return _returned(asking, answer) if cell is None else None
 
     def _begin(self, line: str, cell: str | None) -> Any:
         """What is to be asked; None when it was a command that asks nothing, which then is done."""
@@ -267,3 +267,12 @@ class MMSPMagics(Magics):
         model, why = choice(self.model, self.sources.get("model"))
         line = f"mmsp: {model} ({why}). Change it: %mmsp model ID. Help: %mmsp help"
         return "\n".join([line, *map(mask, self.faults)])
+
+
+def _returned(asking: Any, answer: Any) -> Any:
+    """What a line gives back: that of a quiet question is not shown as the result of its cell either."""
+    if answer is None or not asking.options.quiet:
+        return answer
+    from mmsp_nb.answer import Answer
+
+    return Answer(answer.turn, shown=True)

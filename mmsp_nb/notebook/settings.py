@@ -72,14 +72,15 @@ def drop_unusable(magics: Any, config: Any) -> list[str]:
     Returns what was wrong, a line each. What this session has refused goes without a word.
     """
     from traitlets import HasTraits, TraitError
+    from traitlets.config.loader import DeferredConfig, LazyConfigValue
 
     section = config.get(magics.__name__)
     faults: list[str] = []
     for name, trait in magics.class_traits(config=True).items():
         value = section.get(name) if section else None
-        if value is None or type(value).__name__ == "LazyConfigValue":
-            continue
-        if isinstance(value, str) and type(trait).__name__ != "Unicode":  # of a command line, where traitlets reads it
+        if value is None or isinstance(
+            value, DeferredConfig | LazyConfigValue
+        ):  # of a command line: traitlets reads it
             continue
         if name in refused and refused[name] == value:
             del section[name]

@@ -106,3 +106,57 @@ def test_completion_knows_values_of_the_newer_options(
     assert "chat" in complete("%mmsp stop ")
     assert "--background" in complete("%%mmsp --b")
     assert {"why", "retry", "fork"} <= set(complete("%mmsp "))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("model = 'nosuch'", "needs a client type first: %config MMSPMagics.client_type = 'openai-chat'"),
+        ("model = 'gpt-5.5'", "OPENAI_API_KEY"),
+        ("client_type = 'openai-caht'", "there is no client type 'openai-caht'; did you mean 'openai-chat'?"),
+        ("max_turns = 0", "max_turns"),
+        ("budget = -1", "budget"),
+        ("budget = 'much'", "budget"),
+        ("kernel_budget = []", "kernel_budget"),
+    ],
+)
+def test_a_setting_that_is_refused_stays_as_it_was_also_after_a_reload(
+    shell: Shell, capsys: Capsys, caplog: pytest.LogCaptureFixture, line: str, message: str
+) -> None:
+    name = line.split()[0]
+    magics: Any = shell.magics_manager.registry["MMSPMagics"]
+    before = getattr(magics, name)
+    written = run(shell, f"%config MMSPMagics.{line}", capsys)
+    assert message in written + caplog.text
+    assert getattr(magics, name) == before
+    written = run(shell, "%reload_ext mmsp_nb", capsys)
+    assert "Traceback" not in written
+    assert written.startswith("mmsp: demo (MMSP_MODEL is set).")
+    assert getattr(shell.magics_manager.registry["MMSPMagics"], name) == before
+    run(shell, f"%config MMSPMagics.max_turns = 9\n%config MMSPMagics.{line}", capsys)
+    assert shell.magics_manager.registry["MMSPMagics"].max_turns == 9
+
+
+def test_a_refused_model_leaves_the_chat_alone(shell: Shell, capsys: Capsys) -> None:
+    run(shell, "%%mmsp\nhello", capsys)
+    run(shell, "%config MMSPMagics.model = 'nosuch'", capsys)
+    assert "demo" in run(shell, "%mmsp model", capsys)
+    assert "Hello" in run(shell, "%%mmsp\nhello", capsys)
+
+
+def test_budgets_come_from_the_environment_and_the_file(
+    shell: Shell, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mmsp_nb import spending
+
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "budget = 0.5\nkernel_budget = 3")
+    monkeypatch.setenv("MMSP_NB_BUDGET", "$1.50")
+    try:
+        run(shell, "%reload_ext mmsp_nb", capsys)
+        magics: Any = shell.magics_manager.registry["MMSPMagics"]
+        assert (magics.budget, magics.kernel_budget, spending.budget) == (1.5, 3.0, 3)
+        monkeypatch.setenv("MMSP_NB_BUDGET", "much")
+        assert "MMSP_NB_BUDGET: budget = 'much' cannot be used" in run(shell, "%reload_ext mmsp_nb", capsys)
+    finally:
+        spending.budget = None
