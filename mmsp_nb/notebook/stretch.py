@@ -11,6 +11,7 @@ and the end of the text, which is always as new as that of a slow model; the par
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ FAR = 6_000
 
 TAIL = 1_000
 """Characters of that end."""
+
+_FENCES = re.compile(r"^ {0,3}(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 
 PAUSE = 0.24
 """Seconds between two cuts: with `pacing.GAP`, no more than 12 messages a second."""
@@ -142,16 +145,14 @@ class Stretch:
 
     def _end(self, length: int) -> tuple[int, str]:
         """Where about the last ``length`` characters begin, and the Markdown to begin them with."""
-        start = len(self.text) - 2 * length
-        # what is open at `start` is not known without reading all of the text before it
-        known = [split for split in splits(self.text, self.opened) if split.at >= start]
-        wanted = [split for split in known if split.at <= len(self.text) - length]
-        for kind in (BETWEEN_BLOCKS, IN_BLOCK, IN_LINE):
-            fit = [split for split in wanted if split.kind == kind]
-            if fit:
-                return fit[-1].at, fit[-1].reopen
-        at = self.text.rfind(" ", start, len(self.text) - length) + 1
-        return (at or len(self.text) - length), (known[0].reopen if known else "")
+        last = len(self.text) - length
+        first = max(last - length, 0)
+        at = self.text.rfind("\n\n", first, last) + 2
+        if at < 2:
+            at = self.text.rfind("\n", first, last) + 1 or self.text.rfind(" ", first, last) + 1 or last
+        # all of a text that is far ahead is not read again for each update: whether code is open here is counted
+        fences = _FENCES.findall(self.opened + self.text[:at])
+        return at, (f"{fences[-1]}\n" if len(fences) % 2 else "")
 
     def finish(self, extra: str = "") -> list[Message]:
         """The last messages: the whole rest with all its representations, ``extra`` HTML below it.
@@ -166,7 +167,7 @@ class Stretch:
         left_out = 0
         if self._frozen + len(self.text) > KEPT:
             if self._frozen < HEAD:
-                places = [split for split in splits(self.text, self.opened) if split.at <= HEAD - self._frozen]
+                places = splits(self.text[: HEAD - self._frozen], self.opened)
                 made.append(self._freeze(places[-1] if places else Split(HEAD - self._frozen, IN_LINE), 0.0))
             left_out, self.opened = self._end(END)
             self.text = self.text[left_out:]
@@ -215,7 +216,8 @@ class Stretch:
             most = min(CHUNK, most)
             if most < SHORTEST:
                 return None
-        places = [split for split in splits(text, self.opened) if text[split.at :].strip()]
+        end = len(text.rstrip())
+        places = [split for split in splits(text[: most + SOFT], self.opened) if split.at < end]
         finished = [split for split in places if split.kind == BETWEEN_BLOCKS and split.at >= SHORTEST]
         if finished and finished[0].at <= most:
             return _last_within(finished, most)
