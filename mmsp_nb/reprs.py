@@ -61,7 +61,10 @@ def conversation_html(title: str, turns: Sequence[Turn]) -> str:
     last = _last(turns)
     for turn, items in reversed(last):
         body = ""
-        for label, text in items:
+        said = _line(turn.prompt)
+        for number, (label, text) in enumerate(items):
+            if not number and label == "you" and text == said:
+                continue  # the line above says it
             if budget <= 0:
                 body += "<div><i>more is not shown</i></div>"
                 break
@@ -70,7 +73,7 @@ def conversation_html(title: str, turns: Sequence[Turn]) -> str:
             body += block
         if note := _note(turn):
             body += f"<div><i>{_escape(note)}</i></div>"
-        summary = _escape(_line(turn.prompt) or "(continued)")
+        summary = _escape(said or "(continued)")
         state = "" if blocks else " open"
         blocks.append(f"<details{state}><summary>{summary}</summary>{body}</details>")
     more = f"<div><i>{_more(turns, last)}</i></div>" if _more(turns, last) else ""
@@ -174,7 +177,8 @@ def _note(turn: Turn) -> str:
     if turn.state == "running":
         return "running"
     if turn.error is not None:
-        return _line(f"{turn.state}: {type(turn.error).__name__}: {turn.error}")
+        kind = getattr(turn.error, "kind", None) or type(turn.error).__name__
+        return _line(f"{turn.state}: {kind}: {turn.error}")
     if turn.state == "partial":
         return "interrupted"
     if turn.reason == "approval":

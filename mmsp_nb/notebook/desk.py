@@ -19,6 +19,8 @@ from mmsp_nb.turns import Turn
 from . import attachments, details, documents
 from .asker import Asker
 from .following import Following
+from .formulas import mathml
+from .markdown import to_html
 from .options import OptionError
 from .rows import KINDS, Row, describe, matches, rows_of, safe, turn_facts
 from .sanitize import clean
@@ -391,7 +393,9 @@ class Desk:
 
 def _side(turn: Turn) -> dict[str, Any]:
     facts = turn_facts(turn)
-    return {**{key: facts[key] for key in ("turn", "model", "state", "prompt")}, "text": safe(turn.text[:1_500])}
+    said = safe(turn.text[:1_500])
+    html = to_html(said, formula=mathml) if said else ""
+    return {**{key: facts[key] for key in ("turn", "model", "state", "prompt")}, "html": html}
 
 
 def _line(error: Exception) -> str:

@@ -33,6 +33,7 @@ _ATTRIBUTES = frozenset(
      "columnalign", "rowalign", "columnspacing", "rowspacing", "columnlines", "rowlines", "notation", "width",
      "height", "depth")
 )  # fmt: skip
+_UPRIGHT = re.compile(r"\\(?:mathrm|rm)\{([A-Za-z ]+)\}")  # latex2mathml would slant a single letter
 _VALUE = re.compile(r"[\w.%+\- ]{1,60}")
 
 
@@ -56,7 +57,8 @@ def _tree(tex: str, display: bool) -> str:
     from latex2mathml.converter import convert_to_element
 
     try:
-        return _written(convert_to_element(tex, display="block" if display else "inline"), 0)
+        upright = _UPRIGHT.sub(r"\\text{\1}", tex)
+        return _written(convert_to_element(upright, display="block" if display else "inline"), 0)
     except Exception:  # what a model takes for TeX is anything
         return ""
 

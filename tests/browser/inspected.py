@@ -85,3 +85,104 @@ def hostile(payloads: list[str]) -> Conversation:
     chat.split(3, name=payloads[0])
     chat.checkout("main")
     return chat
+
+
+def scene() -> Conversation:
+    """What the pictures of the documentation show: thinking, parallel tools, a picture, an error, a branch."""
+    calls = [
+        {"type": "tool_call.done", "name": "tide", "arguments": {"port": port, "day": "tomorrow"}, "tool_call_id": port}
+        for port in ("Brest", "Saint-Malo", "Atlantis")
+    ]
+    levels = {
+        "Brest": "high 06:12, 6.9 m; low 12:25, 1.4 m",
+        "Saint-Malo": "high 08:03, 12.1 m; low 14:40, 1.1 m",
+        "Atlantis": "LookupError: no such port; did you mean 'Atalante'?",
+    }
+    results = [
+        {"type": "tool_result.done", "text": said, "tool_call_id": port, "images": []} for port, said in levels.items()
+    ]
+    results[0]["images"] = [chart()]
+    first = turn(
+        message("user", text("When is high water tomorrow in Brest, Saint-Malo and Atlantis? Draw the first one.")),
+        message(
+            "assistant",
+            {
+                "type": "thinking.done",
+                "thinking": "Three ports, and they do not depend on each other: ask for all at once. "
+                "The curve of Brest comes with its table.",
+            },
+            *calls,
+        ),
+        message("user", *results),
+        message(
+            "assistant",
+            text(
+                "| port | high | level |\n|---|---|---:|\n| Brest | 06:12 | 6.9 m |\n"
+                "| Saint-Malo | 08:03 | **12.1 m** |\n\n"
+                "The range at Saint-Malo is $h_{\\max} - h_{\\min} = 12.1 - 1.1 = 11\\,\\mathrm{m}$. "
+                "For `Atlantis` there is no table."
+            ),
+        ),
+        model="claude-opus-5-5",
+        first_token=0.41,
+        duration=3.2,
+    )
+    statuses = ("ok", "ok", "error")
+    first.outcomes = [
+        ToolOutcome(each, None, text=levels[each["arguments"]["port"]], status=status, duration=seconds)
+        for each, status, seconds in zip(calls, statuses, (0.62, 0.71, 0.05), strict=True)
+    ]
+    second = turn(
+        message("user", text("And the wind, hour by hour?")),
+        message("assistant", text("I would need a tool for that. Roughly: **west, 4 to 5**, easing in the evening.")),
+        model="claude-opus-5-5",
+        first_token=0.38,
+        duration=1.1,
+        usage={**USAGE, "prompt_tokens": 1900, "response_tokens": 44},
+    )
+    third = turn(
+        message("user", text("Plan a sail around the island from that, please.")),
+        model="claude-opus-5-5",
+        state="failed",
+        reason=None,
+        error=RestoredError("RateLimitError", "the limit of requests is reached; it says to wait 20 seconds"),
+        duration=0.3,
+        usage=None,
+    )
+    chat = conversation([first, second, third], name="Tides")
+    chat.split(first, name="with a table of winds")
+    other = turn(
+        message("user", text("And the wind? As a table.")),
+        message("assistant", text("| hour | wind |\n|---|---|\n| 06 | W 4 |\n| 12 | W 5 |\n| 18 | NW 3 |")),
+        model="gpt-5.5",
+        first_token=0.29,
+        duration=1.4,
+    )
+    chat.turns.append(other)
+    chat.checkout("main")
+    chat.client.model = "claude-opus-5-5"
+    return chat
+
+
+def chart() -> str:
+    """A curve of a tide, as a data URL."""
+    import io
+    import math
+
+    from matplotlib.figure import Figure
+
+    from mmsp_nb.media import image_url
+
+    figure = Figure(figsize=(4.6, 1.5), dpi=130)
+    axes = figure.add_subplot()
+    hours = [hour / 4 for hour in range(97)]
+    levels = [4.15 + 2.75 * math.cos((hour - 6.2) * math.tau / 12.42) for hour in hours]
+    axes.fill_between(hours, levels, color="#4a8bf5", alpha=0.25)
+    axes.plot(hours, levels, color="#2563c9")
+    axes.set(xlim=(0, 24), ylim=(0, 8), xticks=range(0, 25, 6), ylabel="m", title="Brest")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    return image_url(drawn.getvalue())

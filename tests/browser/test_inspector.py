@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hostile_payloads import ALL_RAN, PAYLOADS
 from jupyter_driver import Notebook, expect
+from page_scripts import PAINTED, SPY
 from playwright.sync_api import Locator
 
 from mmsp_nb.testing import FakeProvider, Gate, Reply, parts, wire
@@ -22,22 +23,6 @@ HERE = str(Path(__file__).parent)
 PATHS = f"import sys; sys.path.insert(0, {HERE!r})\n"
 CHAT = """import mmsp_nb
 chat = mmsp_nb.Conversation("fake", client_type="openai-chat", name="Tides", tools=[])"""
-SPY = """(() => {
-    window.wire = [];
-    const take = WebSocket.prototype.send;
-    const seen = new WeakSet();
-    WebSocket.prototype.send = function (data) {
-        if (!seen.has(this)) {
-            seen.add(this);
-            this.addEventListener("message", (event) => {
-                const size = event.data.byteLength ?? event.data.length;
-                const text = event.data.byteLength ? new TextDecoder().decode(event.data) : event.data;
-                if (text.includes("comm_")) window.wire.push(size);
-            });
-        }
-        return take.call(this, data);
-    };
-})()"""
 
 
 def inspector(notebook: Notebook, cell: int) -> Locator:
@@ -178,15 +163,7 @@ def test_many_items_open_at_once_and_only_a_window_is_sent(open_notebook: Any, i
     notebook = open_notebook(setup, "chat.browse()", "gc.collect(); print('kernel MB', round(rss() - before, 1))")
     notebook.page.evaluate(SPY)
     notebook.run(0)
-    notebook.page.evaluate(
-        """() => {
-            new MutationObserver(() => {
-                if (!window.painted && document.querySelector('.mmsp-inspector .row.answer .body')) {
-                    requestAnimationFrame(() => (window.painted = performance.now()));
-                }
-            }).observe(document.body, {childList: true, subtree: true});
-        }"""
-    )
+    notebook.page.evaluate(PAINTED)
     notebook.page.evaluate("() => { window.wire.length = 0; }")
     notebook.cell(1).locator(".cm-content").click()
     notebook.page.evaluate("() => (window.began = performance.now())")

@@ -46,7 +46,7 @@ export class Composer {
       this.take(this.picker.files);
       this.picker.value = "";
     });
-    this.clip = button("＋", "Attach pictures or text files; they can be pasted and dropped too", () => this.picker.click(), ".attach");
+    this.clip = button("+", "Attach pictures or text files; they can be pasted and dropped too", () => this.picker.click(), ".attach");
     this.editing = make("div.editing", { hidden: true });
     this.deciding = make("div.deciding", { hidden: true, role: "group", "aria-label": "Calls that wait for your word" });
     this.strip = make("div.strip", { hidden: true, role: "list", "aria-label": "Attached" });

@@ -8,6 +8,7 @@ import { dollars, growth, number } from "./figures.js";
 import { canDownload, download, fileLink } from "./keep.js";
 import { List } from "./list.js";
 import { drawRow, opens } from "./rows.js";
+import { sanitized } from "./sanitize.js";
 
 const KINDS = { you: "You", answer: "Answers", thinking: "Thinking", tool: "Tools", media: "Media", error: "Errors" };
 const KEEP = {
@@ -370,8 +371,11 @@ class Inspector {
       select.addEventListener("change", () => (first ? this.compare(select.value, other) : this.compare(other, select.value)));
       return select;
     };
-    const side = (turn) =>
-      turn ? make("div.side", {}, make("div.who", {}, `You: ${turn.prompt}`), make("div.answer", {}, make("b", {}, turn.model), ` ${turn.text || `(${turn.state})`}`)) : make("div.side.none", {}, "—");
+    const side = (turn) => {
+      if (!turn) return make("div.side.none", {}, "—");
+      const said = turn.html ? sanitized(turn.html) : `(${turn.state})`;
+      return make("div.side", {}, make("div.who", {}, `You: ${turn.prompt}`), make("div.said", {}, make("b", {}, turn.model)), make("div.answer", {}, said));
+    };
     const pairs = message.pairs.flatMap((pair) => [side(pair.a), side(pair.b)].map((one) => (one.classList.add(pair.status), one)));
     const grid = make("div.compare", {}, pick(message.a, message.b, true), pick(message.b, message.a, false), ...pairs);
     this.show("Compare", message.left_out ? make("div", {}, make("p", {}, `${message.left_out} earlier turns are left out`), grid) : grid, true);

@@ -7,7 +7,8 @@ const OPEN = new Set(["turn", "you", "answer", "media", "error"]);
 const LABELS = { thinking: "Thinking", you: "You", answer: "", media: "", tool: "" };
 const MARKS = { ok: "✓", running: "…", interrupted: "–" };
 
-export const opens = (row) => OPEN.has(row.kind) || Boolean(row.running && row.kind === "thinking");
+/** What is open at first: a picture is there to be seen, what is coming to be followed. */
+export const opens = (row) => OPEN.has(row.kind) || Boolean(row.running && row.kind === "thinking") || Boolean(row.images?.length);
 
 /** What a screen reader says of a row. */
 export function spoken(row) {
