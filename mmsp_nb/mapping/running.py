@@ -386,6 +386,8 @@ class Run:
 
     def _check_budget(self) -> None:
         """Stop when the rows that are on their way will take the rest of a budget."""
+        if self.options.budget is None and spending.budget is None:
+            return
         each = self.cost / self._priced if self._priced else Decimal(0)
         expected = self.cost + each * self._running
         budget = self.options.budget
