@@ -50,7 +50,7 @@ def page() -> str:
     parts.append(table("setting", ((f"`{name}`", cell(str(trait.help))) for name, trait in settings)))
     for title, module in (("mmsp_nb", mmsp_nb), ("mmsp_nb.testing", mmsp_nb.testing)):
         parts.append(f"## `{title}`\n")
-        for name in sorted({*module.__all__, *module._MODULE_OF}, key=str.lower):
+        for name in sorted({*module.__all__, *module._MODULE_OF}, key=lambda name: (name.lower(), name)):
             if name not in HIDDEN:
                 parts.append(entry(name, getattr(module, name)))
     return "\n".join(parts)
