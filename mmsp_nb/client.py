@@ -81,7 +81,12 @@ class AutoLLMClient:
             raise TypeError(f"transport must be a Transport, not {type(transport).__name__}{hint}")
         cassette = transport.cassette
         stand_in = KEYLESS if cassette is not None and cassette.replays else None
-        route = resolve(model, api_key, base_url, client_type, default_headers, stand_in=stand_in)
+        try:
+            route = resolve(model, api_key, base_url, client_type, default_headers, stand_in=stand_in)
+        except MMSPError as error:
+            # tools show the variables of a traceback's frames: those that know a key or the environment go
+            del api_key, base_url, default_headers
+            raise error.with_traceback(None) from None
         self._connect(route, transport)
 
     def _connect(self, route: Route, transport: Transport) -> None:
@@ -139,6 +144,8 @@ class AutoLLMClient:
         return provider_name(self.vendor, self.base_url)
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_endpoint"):  # while an error of its making is shown
+            return "<AutoLLMClient that could not be made>"
         return (
             f"AutoLLMClient({self.model!r}, client_type={self.client_type!r}, base_url={public_url(self.base_url)!r})"
         )

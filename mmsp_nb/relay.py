@@ -28,9 +28,12 @@ class Relay:
         self._calls: list[Any] = []
 
     def push(self, raws: Sequence[dict[str, Any]], out: list[UniEvent]) -> None:
-        """Append the public events in ``raws`` to ``out``, save for stops, of which the last one counts."""
+        """Append the public events in ``raws`` to ``out``, save for the latest stop."""
         for raw in raws:
             event = raw["event"]
+            if self._stop is not None:
+                out.append(self._stop)
+                self._stop = None
             if event.get("event_type") == "stop":
                 self._stop = event
                 continue

@@ -250,6 +250,8 @@ class Recorder:
     def _complete(self, event: Mapping[str, Any]) -> None:
         """The stop event: the client has recorded the request, and so do we."""
         turn = self.turn
+        if self._asking is None:  # some MMSP server has said it twice
+            return
         answer: UniMessage = {
             "role": "assistant",
             "content_items": self._items,
@@ -261,7 +263,6 @@ class Recorder:
             turn.usage = tokens.add(turn.usage, event["usage_metadata"])
         turn.finish_reason = event.get("finish_reason")
         turn.messages.append(answer)
-        assert self._asking is not None
         turn.history += [copy_message(self._asking), copy_message(answer)]
         self._calls = [item for item in self._items if item["type"] == "tool_call.done"]
         self._results_due = bool(self._calls)

@@ -15,7 +15,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from planted import everything_about, found, make
 
-from mmsp_nb import AutoLLMClient, Cassette, Conversation, MMSPError
+from mmsp_nb import ApiKeyRequiredError, AutoLLMClient, Cassette, Conversation, MMSPError
+from mmsp_nb.providers.vendors import VENDORS
 from mmsp_nb.testing import FakeProvider, RecordedRequest, Reply, parts, streams
 
 TYPES = {
@@ -128,17 +129,40 @@ async def test_an_error_in_mid_stream_shows_no_key(provider: FakeProvider, clien
     assert found(f"{error} {error!r} {vars(error)}") == found(pickle.dumps(error)) == []
 
 
+@pytest.mark.parametrize("client_type", TYPES)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_not_followed_and_carries_no_key(
-    provider: FakeProvider, client: AutoLLMClient, status: int
+    provider: FakeProvider, status: int, client_type: str
 ) -> None:
-    with FakeProvider(streams.reply("text", "chat")) as elsewhere:
+    with FakeProvider(streams.reply("text", TYPES[client_type])) as elsewhere:
         away = Reply([b""], status=status, headers={"location": elsewhere.url("/v1/chat/completions")})
         provider.when(lambda request: True, away)
-        with pytest.raises(MMSPError) as caught:
-            await read(client)
+        with pytest.raises(MMSPError, match="redirects") as caught:
+            await read(make(provider, client_type))
+        assert len(provider.requests) == 1
         assert elsewhere.requests == [] and elsewhere.accepted_connections == 0
     assert found(everything_about(caught.value)) == []
+
+
+@pytest.mark.parametrize("client_type", VENDORS)
+@pytest.mark.parametrize("tried", [{}, {"default_headers": {"X-Team": "ours"}}])
+async def test_a_key_of_the_environment_goes_to_no_address_it_was_not_given_for(
+    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, client_type: str, tried: dict[str, Any]
+) -> None:
+    for vendor in VENDORS.values():
+        monkeypatch.setenv(vendor.api_key_env, planted.ENVIRONMENT)
+    provider.when(lambda request: True, Reply.json({"error": {"message": "no"}}, 400))
+    try:
+        client = AutoLLMClient("a-model", base_url=provider.url("/v1"), client_type=client_type, **tried)
+    except ApiKeyRequiredError as error:
+        assert found(everything_about(error)) == []
+        assert not VENDORS[client_type].open_server
+        return
+    with pytest.raises(MMSPError):  # servers of one's own need no key, and get none
+        await read(client)
+    assert VENDORS[client_type].open_server and provider.requests
+    for request in provider.requests:
+        assert found(f"{dict(request.headers)} {request.path} {request.query} {request.body}") == []
 
 
 @pytest.mark.parametrize(
