@@ -13,7 +13,7 @@ PLACE = 60
 
 def run(bench: Bench) -> list[Section]:
     pythons = [sys.executable, *([OLD] if OLD.exists() else [])]
-    found = [(version_of(python), measure(python, bench.rounds(9))) for python in pythons]
+    found = [(version_of(python), measure(python, bench.rounds(5))) for python in pythons]
     head = ["", *(f"ipykernel {version}, {kind}" for version, _ in found for kind in CELLS), f"all below {GOAL} s"]
     rows = []
     for state in STATES:
