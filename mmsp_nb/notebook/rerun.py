@@ -87,10 +87,10 @@ class Rerun:
             print(mask(f"asking again: {_head(self._chat)}"))
             answers = await self._chat.rerun_stale_async(announce=self._announce)
         except BaseException as error:
-            self._bind()
+            ended = self._ended(error)
             if isinstance(error, asyncio.CancelledError) and not isinstance(error, AbortError):
                 raise stopped(time.monotonic() - began) from None
-            raise self._ended(error) from error.__cause__
+            raise ended from error.__cause__
         self._done(answers)
 
     def _announce(self, turn: Turn, number: int, count: int) -> None:
@@ -101,6 +101,8 @@ class Rerun:
         self._bind()
         if left := len(self._chat.stale):
             print(f"{left} still stale; %mmsp rerun stale goes on")
+        elif any(id(turn) not in self._known for turn in self._chat.turns):
+            print("%mmsp retry asks the last one again")
         return calm(error) if isinstance(error, Exception) else error
 
     def _done(self, answers: list[Answer]) -> None:

@@ -23,6 +23,7 @@ class Cell:
         self.ename: str | None = reply.get("ename")
         self.evalue: str | None = reply.get("evalue")
         self.traceback: list[str] = reply.get("traceback") or []
+        self.payload: list[dict[str, Any]] = reply.get("payload") or []
         self.messages = messages
         self.after_interrupt = after_interrupt
 
