@@ -49,7 +49,7 @@ def run(bench: Bench) -> list[Section]:
         Section(
             "The inspector",
             "`chat.browse()` in JupyterLab and Chromium, from Shift+Enter to the first answer drawn; what the kernel "
-            "sends the widget until then, its code included; the notebook's file with the widget's state; the growth of "
+            "sends the widget until then, its code included; the file with the state of the widget; the growth of "
             "the kernel. Opening is to take less than a second. No peer.",
             below=[table(head, rows), live],
         )

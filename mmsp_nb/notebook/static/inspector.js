@@ -374,7 +374,7 @@ class Inspector {
     const side = (turn) => {
       if (!turn) return make("div.side.none", {}, "—");
       const said = turn.html ? sanitized(turn.html) : `(${turn.state})`;
-      return make("div.side", {}, make("div.who", {}, `You: ${turn.prompt}`), make("div.said", {}, make("b", {}, turn.model)), make("div.answer", {}, said));
+      return make("div.side", {}, make("div.who", {}, `You: ${turn.prompt}`), make("div.said", {}, make("b", {}, turn.model)), make("div.answer", {}, make("div.body", {}, said)));
     };
     const pairs = message.pairs.flatMap((pair) => [side(pair.a), side(pair.b)].map((one) => (one.classList.add(pair.status), one)));
     const grid = make("div.compare", {}, pick(message.a, message.b, true), pick(message.b, message.a, false), ...pairs);
