@@ -55,6 +55,6 @@ def _first(found: dict[str, dict[str, float]]) -> Section:
     return Section(
         "The first delta",
         "From the call to the first delta in the consumer's hands, on a new loopback connection. Peer: httpx, to the "
-        "line that holds it. Elapsed: the lower quartile, since others use the machine too.",
+        "line that holds it. Elapsed: the fastest tenth, since others use the machine too.",
         figures,
     )
