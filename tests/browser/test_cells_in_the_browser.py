@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from jupyter_driver import expect
+
+from mmsp_nb.testing import FakeProvider, Gate, Reply, parts, wire
 
 LOAD = "%load_ext mmsp_nb"
 TURNS = (
@@ -39,3 +42,40 @@ def test_columns_stand_beside_each_other_and_html_in_a_frame(open_notebook: Any)
     assert first["x"] < second["x"]
     frame = notebook.output(2).locator("iframe")
     assert frame.get_attribute("sandbox") == ""
+
+
+def test_a_model_that_fails_leaves_the_others_their_columns(open_notebook: Any) -> None:
+    notebook = open_notebook(LOAD, "%%mmsp --compare demo,no-such-model\nhello")
+    notebook.run(0, 1)
+    output = notebook.output(1)
+    failed = output.get_by_text("✗ RoutingError", exact=False)
+    assert "no-such-model" in failed.inner_text()
+    assert failed.evaluate("line => getComputedStyle(line).color != getComputedStyle(line.parentElement).color")
+    assert "→" in output.get_by_text("demo ·", exact=False).inner_text()
+
+
+TYPE = "import pydantic\nclass Tides(pydantic.BaseModel):\n    port: str\n    highs: list[float]\n    advice: str"
+
+
+def test_a_typed_answer_shows_its_fields_while_they_come(open_notebook: Any, provider: FakeProvider) -> None:
+    text = '{"port": "Brest", "highs": [6.4, 6.6], "advice": "Leave <b>early</b>."}'
+    gate = Gate()
+    frames = wire.chat.frames([parts.text(*(text[at : at + 5] for at in range(0, len(text), 5)))])
+    held = len(Reply.stream(frames[:10]).content)
+    provider.add(Reply.stream(frames).hold(gate, at=held))
+    notebook = open_notebook(
+        LOAD, TYPE, "%%mmsp -m fake --client-type openai-chat --type Tides --out tides\nGo on.", "tides.value"
+    )
+    notebook.run(0, 1)
+    notebook.start(2)
+    heads = notebook.output(2).locator("th[scope=row]")
+    expect(heads).to_have_text(["port", "highs"])
+    assert notebook.is_running(2)
+    gate.open()
+    notebook.finished(2)
+    expect(heads).to_have_text(["port", "highs", "advice"])
+    expect(notebook.output(2)).to_contain_text("Leave <b>early</b>.")
+    outputs = notebook.saved()["cells"][2]["outputs"]
+    assert [each["data"]["text/plain"] for each in outputs] == [text]
+    notebook.run(3)
+    expect(notebook.output(3)).to_contain_text("port='Brest'")
