@@ -90,7 +90,7 @@ MALFORMED: tuple[tuple[str, str, Callable[[str], Reply]], ...] = (
     ("gzip-untold", "a compressed answer whose headers do not say so", lambda d: _stream(gzip.compress(_whole(d)))),
     ("no-gzip", "an answer that is not as compressed as it says", lambda _: _stream(_NOISE, content_encoding="gzip")),
     ("wrong-type", "a stream that calls itself text/html", lambda d: _stream(_whole(d), content_type="text/html")),
-    ("bad-utf8", "a text with bytes that are no UTF-8", _bad_utf8),
+    ("broken-text", "a text with bytes that are no UTF-8", _bad_utf8),
     ("duplicates", "every frame of an answer with tool calls comes twice", _duplicates),
     ("odd-values", "a frame in the middle whose JSON is a list", _odd_values),
     ("deep", "a frame in the middle whose JSON is nested 100,000 deep", _deep),

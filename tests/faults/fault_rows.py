@@ -110,7 +110,7 @@ REFUSED, LIMITED, FORMAT, HALF = "HTTPStatusError", "RateLimitError", "ResponseF
 BAD_CALL, EMPTY, TOLD = "ToolCallArgumentParseError", "EmptyResponseError", "ProviderStreamError"
 WHOLE = (
     *("interleaved", "shared-index", "repeated-name", "crlf", "cr", "bom", "no-space", "comments", "multiline"),
-    *("no-final-blank-line", "bytewise", "drops-connection", "gzip", "wrong-type", "bad-utf8"),
+    *("no-final-blank-line", "bytewise", "drops-connection", "gzip", "wrong-type", "broken-text"),
 )
 
 
