@@ -49,8 +49,8 @@ def run(bench: Bench) -> list[Section]:
         Section(
             "The inspector",
             "`chat.browse()` in JupyterLab and Chromium, from Shift+Enter to the first answer drawn; what the kernel "
-            "sends the widget until then, its code included; the notebook's file without the widget's state (about 110 kB, "
-            "nearly all of it code, where a front end keeps that); the growth of the kernel. It is to take less than a "
+            "sends the widget until then, its code included; the notebook's file without the widget's state ("
+            "110 kB, nearly all code, where a front end keeps it); the growth of the kernel. It is to take less than a "
             "second on a machine with nothing else to do. No peer.",
             below=[table(head, rows), live],
         )
