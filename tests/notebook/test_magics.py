@@ -265,7 +265,7 @@ def test_registered_tools_are_offered_and_can_be_chosen(
         ("%%mmsp\n\\frac{{zz}}{2}", "name 'zz' is not defined; write \\{{ for the characters themselves"),
         ("%mmsp continue", "there is nothing to continue: ask first"),
         ("%mmsp undo", "there is nothing to undo"),
-        ("%mmsp save nowhere/talk.jsonl", "nowhere/talk.jsonl: No such file or directory"),
+        ("%mmsp save nowhere/talk.jsonl", "nowhere/talk.jsonl was not written: No such file or directory"),
         ("%mmsp new chat", "there is a chat 'chat' already"),
     ],
 )
