@@ -36,7 +36,8 @@ TABLE_CSS = (
 )
 
 _PRE = (
-    "margin:.5em 0;padding:.6em .8em;border-radius:4px;overflow-x:auto;line-height:1.4;background:rgba(128,128,128,.12)"
+    "margin:.5em 0;padding:.6em .8em;border-radius:4px;overflow-x:auto;line-height:1.4;"
+    "background:var(--jp-layout-color2,#80808020)"
 )
 _URL = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20]+", re.IGNORECASE)
 # macros that make links, carry HTML or CSS, load extensions, or could rename one of these
