@@ -104,7 +104,11 @@ class TypedAnswer:
         return {_VALUE: self.partial}
 
     def restore(self, data: Mapping[str, Any]) -> Any:
-        """Take `data` of an earlier answer to the same wish as this one. ValueError when it is no longer of the type."""
+        """Take `data` of an earlier answer to the same wish as this one.
+
+        Raises:
+            ValueError: it is no longer of the type.
+        """
         kept = data[_VALUE]
         self._checked({_VALUE: kept} if self._wrapped else kept)
         return self.value

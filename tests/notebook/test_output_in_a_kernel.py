@@ -43,7 +43,9 @@ def rounds(kernel: Kernel, provider: FakeProvider, load: Load, late: float) -> I
         yield cost
         if cost.first <= 0.1 + NOISE * cost.noise and cost.oldest <= late + NOISE * cost.noise:
             return
-    pytest.fail(f"{load.name}: first delta after {cost.first:.3f} s, oldest tail {cost.oldest:.3f} s, noise {cost.noise:.3f} s")
+    pytest.fail(
+        f"{load.name}: first delta after {cost.first:.3f} s, oldest tail {cost.oldest:.3f} s, noise {cost.noise:.3f} s"
+    )
 
 
 @pytest.mark.parametrize(
