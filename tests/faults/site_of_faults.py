@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import io
@@ -39,7 +40,9 @@ class Site:
 
     def __enter__(self) -> Site:
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
-        self._stack.enter_context(_environment(IPYTHONDIR=str(self._folder), MMSP_NB_LIVE="1", MMSP_MODEL="demo"))
+        self._stack.enter_context(
+            _environment(IPYTHONDIR=str(self._folder), MMSP_NB_LIVE="1", MMSP_MODEL="demo", MMSP_REQUESTS="")
+        )
         self._stack.enter_context(_names_that_are_nowhere())
         self.provider = self._stack.enter_context(FakeProvider())
         self.tls = self._stack.enter_context(_tls_server(self._folder))
@@ -267,6 +270,7 @@ def _shell() -> Iterator[tuple[Any, Screen]]:
         warnings.simplefilter("ignore")
         shell = InteractiveShell.instance(colors="NoColor")
     shell.history_manager.enabled = False
+    atexit.unregister(shell.atexit_operations)  # its folder is gone by then
     shell.display_pub = Publisher(parent=shell)
     registered = dict(tools.registry._tools)
     tools.registry._tools.clear()
