@@ -33,6 +33,7 @@ class Defaults:
     system: str | None = None
     max_turns: int = 10
     budget: float | None = None
+    mask_keys: bool = True
 
 
 class Chats:
@@ -55,7 +56,7 @@ class Chats:
         self._borrowed: set[str] = set()  # names of chats that came out of variables
         self.behind = Behind()
         self.offer: Callable[[str], None] = lambda text: None
-        """Puts the code of an answer into the next cell."""
+        """Puts the first block of an answer's code into the next cell, and keeps the others."""
         self.propose: Callable[[str, Source], None] = lambda text, source: None
         """Shows and keeps the new version of a cell that is in an answer."""
         self.compared: weakref.WeakKeyDictionary[Conversation, Any] = weakref.WeakKeyDictionary()
@@ -208,6 +209,7 @@ class Chats:
         if using is not None:
             options = {"client": using}
         options |= {"system": defaults.system, "max_turns": defaults.max_turns, "budget": defaults.budget}
+        options["mask_keys"] = defaults.mask_keys
         chat = Conversation(model, tools=registry, name=name, **options)
         if keep:
             self._chats[name] = chat

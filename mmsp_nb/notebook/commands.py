@@ -63,7 +63,7 @@ class Commands(TurnCommands):
         self.live: Callable[[], bool] = lambda: False
         """Whether somebody watches, in a front end that shows widgets."""
         self.apply: Callable[[str | None], str] = lambda name: ""
-        """Puts the new version of a cell into the next one."""
+        """Puts the new version of a cell, or a block of code, into the next cell."""
 
     def run(self, name: str, words: list[str]) -> Any:
         """Run one subcommand. OptionError for words it cannot use."""

@@ -153,7 +153,9 @@ class Comparison:
         self._turns, self._replaced = list(chat.turns), made  # another one may be kept in its place
         if cell is not None:
             self._asking.chats.made.update({turn.id: (cell.text, cell.serial) for turn in made})
-        self._asking.namespace["_mmsp"] = Answer(made[-1])
+        answer = self._asking.namespace["_mmsp"] = Answer(made[-1])
+        if answer.complete and self._asking.options.format == "code":
+            self._asking.chats.offer(answer.text)
         return column.label
 
 

@@ -166,7 +166,7 @@ _WORDS: dict[str, Callable[[list[str], str, dict[str, Any], MMSPMagics], list[st
     "mcp": lambda given, typed, names, magics: ["add", "remove"] if not given else [],
     "approve": lambda given, typed, names, magics: _waiting(magics),
     "rerun": lambda given, typed, names, magics: ["--dry-run"] if given else ["stale"],
-    "apply": lambda given, typed, names, magics: [] if given else magics.edits.names(),
+    "apply": lambda given, typed, names, magics: [] if given else magics.waiting.names(),
     "branch": lambda given, typed, names, magics: [] if given else _of_chat("branch", magics),
     "keep": lambda given, typed, names, magics: [] if given else _of_chat("keep", magics),
     "use": lambda given, typed, names, magics: [] if given else _conversations(names, magics),

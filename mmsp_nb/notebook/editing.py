@@ -13,7 +13,7 @@ from typing import Any
 from mmsp_nb.blocks import code_blocks
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-from .formats import PYTHON
+from .formats import PYTHON, is_python
 from .options import OptionError
 from .render import note_html, wrap
 from .sanitize import clean, escape
@@ -58,36 +58,64 @@ class Proposal:
 
 
 class Edits:
-    """The proposals that wait, by the labels of their cells, the newest last."""
+    """The proposals, by the labels of their cells, the newest last.
+
+    One that was taken can be taken again by its name, and without one when nothing else waits: the cell it went into
+    may have been deleted.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[str, Proposal] = {}
+        self._taken: dict[str, Proposal] = {}
 
     def add(self, proposal: Proposal) -> None:
         """It takes the place of an older one for the same cell."""
-        self._waiting.pop(proposal.label, None)
-        self._waiting[proposal.label] = proposal
-        while len(self._waiting) > KEPT:
-            del self._waiting[next(iter(self._waiting))]
+        self._taken.pop(proposal.label, None)
+        _put(self._waiting, proposal)
 
     def names(self) -> list[str]:
-        """The labels, the newest last."""
+        """The labels of those that nobody has taken, the newest last."""
         return list(self._waiting)
+
+    def knows(self, name: str | None) -> bool:
+        """Whether there is one of that name; None asks for any."""
+        return bool(self._all()) if name is None else name in self._labels()
 
     def take(self, name: str | None = None) -> Proposal:
         """The newest one, or that of the cell called ``name``; it waits no longer. OptionError when there is none."""
-        if not self._waiting:
-            raise OptionError("there is nothing to apply: %%mmsp --edit In[7] lets a model rewrite that cell first")
-        if name is None:
-            return self._waiting.pop(self.names()[-1])
-        labels = {label.removeprefix("cell "): label for label in self._waiting} | {x: x for x in self._waiting}
-        labels |= {label[3:-1]: label for label in self._waiting if label.startswith("In[")}
-        if name not in labels:
-            waiting = ", ".join(self._waiting)
+        known = self._all()
+        if not known:
             raise OptionError(
-                f"no new version of {name} waits{did_you_mean(name, self._waiting)}; there are: {waiting}"
+                "there is nothing to apply: %%mmsp --edit In[7] lets a model rewrite that cell first, "
+                "and --format code brings blocks of code"
             )
-        return self._waiting.pop(labels[name])
+        if name is None:
+            label = next(reversed(self._waiting or self._taken))
+        elif name in (labels := self._labels()):
+            label = labels[name]
+        else:
+            raise OptionError(
+                f"no new version of {name} waits{did_you_mean(name, known)}; there are: {', '.join(known)}"
+            )
+        proposal = self._waiting.pop(label, None) or self._taken[label]
+        _put(self._taken, proposal)
+        return proposal
+
+    def _all(self) -> dict[str, Proposal]:
+        return {**self._taken, **self._waiting}
+
+    def _labels(self) -> dict[str, str]:
+        known = self._all()
+        labels = {label.removeprefix("cell "): label for label in known} | {label: label for label in known}
+        return labels | {label[3:-1]: label for label in known if label.startswith("In[")}
+
+
+def _put(proposals: dict[str, Proposal], proposal: Proposal) -> None:
+    """As the newest; the oldest is forgotten when there are many."""
+    proposals.pop(proposal.label, None)
+    proposals[proposal.label] = proposal
+    while len(proposals) > KEPT:
+        del proposals[next(iter(proposals))]
 
 
 def instruction(source: Source) -> str:
@@ -111,7 +139,7 @@ def proposed(text: str, source: Source) -> Proposal:
     whole = [block.code for block in blocks if block.complete]
     if blocks and not whole:
         raise OptionError(f"the code in this answer is cut off, so that {source.label} has no new version")
-    if not whole and source.language in PYTHON and _is_python(text):
+    if not whole and source.language in PYTHON and is_python(text):
         whole = [text]
     if not whole:
         raise OptionError(f"there is no code in this answer, so that {source.label} has no new version")
@@ -137,14 +165,6 @@ def bundle(proposal: Proposal, *, colours: bool = False) -> dict[str, str]:
     html = f'<div><b>{escape(head)}</b><pre style="{_PRE}">{rows}</pre>{note_html(note)}</div>'
     text = [f"{_ANSI[line[0]]}{line}\x1b[0m" if colours and line[:1] in _ANSI else line for line in lines]
     return {"text/html": wrap(html), "text/plain": "\n".join([f"{head}:", *text, note])}
-
-
-def _is_python(text: str) -> bool:
-    try:
-        compile(text, "<answer>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
-    return bool(text.strip())
 
 
 def show(shell: Any, proposal: Proposal) -> None:

@@ -1,25 +1,24 @@
-"""``--format``: a stretch of text that is shown as something else than Markdown, and code for the next cell.
+"""``--format``: a stretch of text that is shown as something else than Markdown.
 
 While it runs, its end is shown as plain text; what it is shows when it is complete. Nothing of it is ever run here:
-HTML goes into a frame without scripts and network, code into a cell that a person may run.
+HTML goes into a frame without scripts and network. Code for the next cell is in `offered`.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from mmsp_nb.blocks import code_blocks, parse_json
 
 from .fields import fields_html
-from .render import text_html, wrap
+from .render import note_html, text_html, wrap
 from .richness import framed
 from .sanitize import clean, escape
 from .secrets import mask
 from .stretch import Message, Stretch, message
 
-__all__ = ["Shaped", "code_for_cell", "offer_code", "shaped_html"]
+__all__ = ["PYTHON", "Shaped", "is_python", "shaped_html"]
 
 TAIL = 4_000
 """Characters of the running text that are shown."""
@@ -82,30 +81,19 @@ def shaped_html(text: str, form: str) -> str:
         return text_html(_math(text))
     if form == "code":
         blocks = code_blocks(text)
-        return "".join(text_html(_fence(block.code, block.language)) for block in blocks) or _pre(text, _MONO)
+        numbers = [note_html(f"block {n}") if len(blocks) > 1 else "" for n in range(1, len(blocks) + 1)]
+        shown = [text_html(_fence(block.code, block.language)) for block in blocks]
+        return "".join(f"{n}{code}" for n, code in zip(numbers, shown, strict=True)) or _pre(text, _MONO)
     return _pre(text, _style(form))
 
 
-def code_for_cell(text: str) -> str | None:
-    """The Python code of an answer: its blocks of Python without fences, or all of it if that is Python; else None."""
-    blocks = code_blocks(text)
-    if blocks:
-        code = "\n\n".join(block.code.strip("\n") for block in blocks if block.language in PYTHON and block.complete)
-        return clean(code) if code.strip() else None
+def is_python(text: str) -> bool:
+    """Whether a text without fences is Python as it is. It is not run."""
     try:
         compile(text, "<answer>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return None
-    return clean(text.strip("\n")) if text.strip() else None
-
-
-def offer_code(shell: Any, text: str) -> str:
-    """Put the code of an answer into the next cell, which nobody has run; returns a line that says so."""
-    code = code_for_cell(text)
-    if code is None:
-        return "there is no Python code in this answer"
-    shell.set_next_input(code)
-    return "the code is in the next cell; read it before you run it"
+        return False
+    return bool(text.strip())
 
 
 def _html_of(text: str) -> str:

@@ -12,8 +12,8 @@ from . import settings
 from .chats import Chats, Defaults
 from .commands import Commands, choice
 from .deciding import Decision, parse
-from .editing import Edits
 from .host import Cells, connect_tools, in_kernel, is_live
+from .offered import Code, Waiting
 from .options import HELP, OptionError, Options, parse_cell, parse_line
 from .page import page
 from .rewriting import NAME
@@ -42,6 +42,10 @@ class MMSPMagics(Magics):
     kernel_budget = Float(
         None, allow_none=True, min=0, help="US dollars that all chats of this kernel may cost together; None: no limit."
     ).tag(config=True)
+    mask_keys = Bool(
+        True,
+        help="Replace keys by *** in what is sent to models; False for keys that they are to read, such as of tests.",
+    ).tag(config=True)
     live = Bool(
         None,
         allow_none=True,
@@ -55,7 +59,7 @@ class MMSPMagics(Magics):
         self.faults = [*faults, *settings.apply(self)]
         self.chats: Chats = Chats(self._defaults, self._namespace)
         self.commands = Commands(self.chats, lambda: self.model, lambda: self.sources.get("model"))
-        self.edits: Edits = Edits()
+        self.waiting: Waiting = Waiting()
         self.commands.apply = self._apply
         self.commands.live = lambda: in_kernel(self.shell) and is_live(self.live)
         type(self).mmsp.getdoc = lambda: page(self)  # what `%mmsp?` shows
@@ -69,7 +73,7 @@ class MMSPMagics(Magics):
         return namespace
 
     def _defaults(self) -> Defaults:
-        return Defaults(self.model, self.client_type, self.system, self.max_turns, self.budget)
+        return Defaults(self.model, self.client_type, self.system, self.max_turns, self.budget, self.mask_keys)
 
     @validate("model", "client_type")
     def _usable(self, proposal: Any) -> Any:
@@ -91,7 +95,7 @@ class MMSPMagics(Magics):
 
         spending.budget = self.kernel_budget
 
-    @observe("model", "client_type", "system", "max_turns", "budget")
+    @observe("model", "client_type", "system", "max_turns", "budget", "mask_keys")
     def _configured(self, change: Any) -> None:
         """``%config MMSPMagics.model = ...`` also counts for the chat that is in use."""
         self.sources.pop(change.name, None)
@@ -105,7 +109,7 @@ class MMSPMagics(Magics):
                 raise UsageError(mask(str(error))) from None
         elif change.name == "system":
             chat.system = self.system
-        elif change.name in ("max_turns", "budget"):
+        elif change.name in ("max_turns", "budget", "mask_keys"):
             setattr(chat, change.name, change.new)
 
     @no_var_expand
@@ -201,11 +205,18 @@ class MMSPMagics(Magics):
         self.cells = self.chats.cells = cells
 
     def _offer(self, text: str) -> None:
-        from .formats import offer_code
         from .host import elsewhere
 
-        if elsewhere.get() is None:  # there is no next cell behind one that has ended
-            print(offer_code(self.shell, text))
+        code = Code.of(text)
+        self.waiting.bring(code)
+        number, place = code.first, elsewhere.get()
+        if place is not None:  # there is no next cell behind one that has ended
+            place.note(code.nothing() if number is None else "%mmsp apply puts the code into the next cell")
+        elif number is None:
+            print(code.nothing())
+        else:
+            self.shell.set_next_input(code.cell(number))
+            print(code.line(number) + code.more(number))
 
     def _propose(self, text: str, source: Source) -> None:
         from . import editing
@@ -215,14 +226,13 @@ class MMSPMagics(Magics):
         except OptionError as error:
             print(mask(str(error)))
             return
-        self.edits.add(proposal)
+        self.waiting.propose(proposal)
         editing.show(self.shell, proposal)
 
     def _apply(self, name: str | None) -> str:
-        proposal = self.edits.take(name)
-        self.shell.set_next_input(proposal.after)
-        rest = f"; new versions of {', '.join(self.edits.names())} wait too" if self.edits.names() else ""
-        return f"the new version of {proposal.label} is in the next cell; read it before you run it{rest}"
+        text, line = self.waiting.take(name)
+        self.shell.set_next_input(text)
+        return line
 
     def _run(self, line: str, cell: str) -> Any:
         """The run of the cell that asks."""

@@ -32,7 +32,7 @@ SUBCOMMANDS: dict[str, str] = {
     "mcp": "[add NAME [--ask | --no-ask] COMMAND or URL | remove NAME]: tools of MCP servers",
     "retry": "[options]: ask the last question again, in place of its answer",
     "rerun": "stale [--dry-run]: ask again, in order, what was answered on a history that has changed since",
-    "apply": "[CELL]: put the new version of a cell, which --edit has brought, into the next cell",
+    "apply": "[CELL | N | all]: put what --edit or --format code has brought into the next cell: a cell, block N, all",
     "history": "the last turns of this chat",
     "usage": "tokens and list price of this chat, turn by turn",
     "why": "[QUESTION]: ask the model about the last exception, with its frames and the shapes of the values there",

@@ -56,7 +56,16 @@ def test_apply_puts_it_into_the_next_cell_and_runs_nothing(shell: Shell, capsys:
     )
     assert shell.rl_next_input == "ran = 1"  # type: ignore[attr-defined]
     assert "ran" not in shell.user_ns
-    assert "there is nothing to apply" in run(shell, "%mmsp apply", capsys)
+
+
+def test_what_was_applied_can_be_applied_again(shell: Shell, capsys: Capsys) -> None:
+    name = typed(shell)
+    use(shell, answer("ran = 1"))
+    run(shell, f"%%mmsp --edit {name}\nchange it", capsys)
+    for line in ("%mmsp apply", "%mmsp apply", f"%mmsp apply {name}"):
+        shell.rl_next_input = None  # type: ignore[attr-defined]
+        assert f"the new version of {name} is in the next cell" in run(shell, line, capsys)
+        assert shell.rl_next_input == "ran = 1"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("target", ["In[-1]", "In[1]", "1", "[1]", "ee55"])

@@ -55,7 +55,7 @@ WORKS: dict[str, tuple[str, str]] = {
     "--max-calls": ("--max-calls 1", "_mmsp.complete"),
     "--budget": ("--budget 0.05", "_mmsp.complete"),
     "--max-cost": ("--max-cost 0.05", "_mmsp.complete"),
-    "--edit": ("--client editor --edit In[1]", "magics.edits.names() == ['In[1]']"),
+    "--edit": ("--client editor --edit In[1]", "magics.waiting.edits.names() == ['In[1]']"),
     "--out": ("--out reply", "reply.complete"),
     "--quiet": ("--quiet", "_mmsp.complete and written == ''"),
     "--dry-run": ("--dry-run", "written.startswith('model: demo') and '_mmsp' not in globals()"),

@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from test_magics import run, said, shell, use  # noqa: F401 - fixtures are found by name
 
 from mmsp_nb.blocks import code_blocks, parse_json
-from mmsp_nb.notebook.formats import code_for_cell, shaped_html
+from mmsp_nb.notebook.formats import shaped_html
 from mmsp_nb.notebook.options import OPTIONS, SUBCOMMANDS
 
 PIXEL = base64.b64decode(
@@ -180,32 +180,6 @@ def test_why_knows_every_kind_of_error(shell: Shell, capsys: Capsys, code: str, 
     run(shell, "%mmsp why", capsys)
     assert expected in said(client)
     assert len(said(client)) < 20_000
-
-
-def test_code_goes_into_the_next_cell_and_is_not_run(shell: Shell, capsys: Capsys) -> None:
-    use(
-        shell, [scripted.text("Here:\n```python\nran = 1\n```\nand\n```bash\nrm x\n```\n")], [scripted.text("No code.")]
-    )
-    written = run(shell, "%%mmsp --format code\nhi", capsys)
-    assert "the code is in the next cell; read it before you run it" in written
-    assert shell.rl_next_input == "ran = 1"
-    assert "ran" not in shell.user_ns
-    assert "there is no Python code" in run(shell, "%%mmsp --format code\nhi", capsys)
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("```py\na\n```\n\n```\nb\n```", "a\n\nb"),
-        ("x = 1\nprint(x)", "x = 1\nprint(x)"),
-        ("This is prose.", None),
-        ("```js\na\n```", None),
-        ("```python\nnever closed", None),
-        ("~~~~ python\n```\n~~~~", "```"),
-    ],
-)
-def test_what_counts_as_code(text: str, code: str | None) -> None:
-    assert code_for_cell(text) == code
 
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)><iframe srcdoc='x'>"

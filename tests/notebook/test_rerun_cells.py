@@ -205,7 +205,7 @@ def test_a_dry_run_changes_nothing(shell: Shell, capsys: Capsys) -> None:
         chat = shell.user_ns["chat"]
         names = {name: id(magics.chats.find(name)) for name in magics.chats.names()}
         return [names, magics.chats.current, chat.model, id(chat.client), len(chat.turns), list(client.history),
-                id(shell.user_ns["_mmsp"]), magics.edits.names()]  # fmt: skip
+                id(shell.user_ns["_mmsp"]), magics.waiting.edits.names()]  # fmt: skip
 
     before = state()
     shell.user_ns["other"] = scripted.Scripted(model="another")
