@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mmsp_nb import files
+from mmsp_nb.masking import mask_keys
 from mmsp_nb.turns import Turn
 
 __all__ = ["Difference", "Pair", "diff"]
@@ -46,7 +47,7 @@ class Difference(Sequence[Pair]):
         return bool(self.settings) or any(pair.status != "same" for pair in self.pairs)
 
     def __str__(self) -> str:
-        return "\n".join(self._text()) if self else "no difference"
+        return mask_keys("\n".join(self._text())) if self else "no difference"
 
     __repr__ = __str__
 

@@ -290,8 +290,8 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
         self._idle("switch the model")
         if (model is None) == (client is None):
             raise TypeError("switch() takes a model or a client")
-        if client is None:
-            client = choosing.make_client(model or "", {"transport": self._transport, **client_options})
+        made = {"transport": self._transport, **client_options}
+        client = choosing.make_client(model or "", made) if client is None else choosing.stateful(client)
         self.client, self.why = client, None
         report = self._load_history()
         return client.mended_history()[1] if hasattr(client, "mended_history") else report

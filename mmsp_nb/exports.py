@@ -107,7 +107,7 @@ def _markdown(conversation: Conversation, turns: list[Turn]) -> str:
     head = f"# {_title(conversation)}\n"
     if conversation.system:
         head += f"\n{_quoted('system', conversation.system)}\n"
-    return head + "".join(f"\n{turn_markdown(turn)}" for turn in turns)
+    return mask_keys(head) + "".join(f"\n{turn_markdown(turn)}" for turn in turns)
 
 
 def turn_markdown(turn: Turn) -> str:

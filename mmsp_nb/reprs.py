@@ -42,7 +42,7 @@ _PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.2em 0"
 
 def conversation_text(title: str, turns: Sequence[Turn]) -> str:
     """A conversation in a few lines: a title, then a line for each of the last items."""
-    lines = [title]
+    lines = [mask_keys(title)]
     shown = _last(turns)
     if more := _more(turns, shown):
         lines.append(f"  ... {more}")

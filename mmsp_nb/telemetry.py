@@ -21,6 +21,12 @@ from urllib.parse import urlsplit
 
 from mmsp_nb.masking import mask_keys, without_secrets
 from mmsp_nb.protocol import usage as tokens
+from mmsp_nb.protocol.errors import (
+    ApiKeyRequiredError,
+    ConnectionCutError,
+    ConnectionFailedError,
+    RequestTimeoutError,
+)
 
 __all__ = ["NOTHING", "Watch", "agent", "loaded", "request", "tool"]
 
@@ -264,8 +270,10 @@ class _Span(Watch):
         from opentelemetry.trace import Status, StatusCode
 
         kind = error if isinstance(error, str) else type(error).__name__
-        # ``about`` may quote what was said; an exception of ours doesn't, or hardly
-        about = (about if self.captures else "") or ("" if isinstance(error, str) else str(error))
+        if not self.captures:  # both may quote what was said: a tool's error its arguments, a provider's the prompt
+            about = "" if isinstance(error, str) else _unquoted(error)
+        elif not about and not isinstance(error, str):
+            about = str(error)
         about = mask_keys(without_secrets(about, _keys))[:300]
         self._span.set_attribute("error.type", kind)
         self._span.set_status(Status(StatusCode.ERROR, about or kind))
@@ -339,7 +347,16 @@ def _request(
     return span
 
 
+def _unquoted(error: BaseException) -> str:
+    """What can be told of an error without a word that somebody else has written; maybe nothing."""
+    if isinstance(error, ConnectionFailedError | ConnectionCutError | RequestTimeoutError | ApiKeyRequiredError):
+        return str(error)
+    status = getattr(error, "status", None)
+    return f"{type(error).__name__}: status {status}" if isinstance(status, int) else ""
+
+
 def _agent(client: Any, name: str | None, conversation: str | None) -> Watch:
+    name = name and mask_keys(name)
     provider = getattr(client, "provider_name", None)
     attributes = {
         "gen_ai.operation.name": "invoke_agent",

@@ -12,11 +12,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mmsp_nb.choosing import stateful
 from mmsp_nb.protocol.copying import copy_item, copy_messages
 from mmsp_nb.protocol.errors import UnsupportedOperationError
 from mmsp_nb.protocol.history import now_ms
 from mmsp_nb.protocol.items import UniMessage
-from mmsp_nb.protocol.suggestions import did_you_mean
+from mmsp_nb.protocol.suggestions import did_you_mean, shown
 from mmsp_nb.tools import ToolRegistry
 from mmsp_nb.turns import Hiding, Turn
 
@@ -95,7 +96,9 @@ class Tree:
         """
         self._idle("branch")
         end = self._position(at) + (0 if before else 1)
-        if name is not None and name in self._branches:
+        if name and (not isinstance(name, str) or not name.isprintable() or not name.strip()):
+            raise UnsupportedOperationError(f"a branch's name is a line of text, not {shown(name)}", operation="split")
+        if name and name in self._branches:
             raise UnsupportedOperationError(f"there is a branch {name!r} already", operation="split")
         name = name or next(n for i in range(2, len(self._branches) + 3) if (n := f"branch {i}") not in self._branches)
         with self._changing():
@@ -148,7 +151,7 @@ class Tree:
             name: Its name; default the same.
         """
         turns = self._finished()[: self._position(at) + 1]
-        client = client if client is not None else self._sibling()
+        client = stateful(client) if client is not None else self._sibling()
         client.set_history([])
         fork: Any = type(self)(
             client=client,  # type: ignore[call-arg]
@@ -222,7 +225,7 @@ class Tree:
         Returns:
             The summary's turn, or None when there was nothing to compact. `undo` takes it back.
         """
-        end, old = self._compactable(keep)
+        end, old = self._compactable(keep, summary)
         if not old:
             return None
         if summary is not None:
@@ -232,7 +235,7 @@ class Tree:
 
     async def compact_async(self, summary: str | None = None, *, keep: int = 2, prompt: str = SUMMARY) -> Turn | None:
         """The same on the caller's loop; the model's summary is drawn nowhere while it comes."""
-        end, old = self._compactable(keep)
+        end, old = self._compactable(keep, summary)
         if not old:
             return None
         if summary is not None:
@@ -246,10 +249,14 @@ class Tree:
             return None  # the turns went while the summary was written
         return self._compacted(end, old, fork.turns[-1].text, fork.turns[-1])
 
-    def _compactable(self, keep: int) -> tuple[int, list[Turn]]:
+    def _compactable(self, keep: int, summary: str | None) -> tuple[int, list[Turn]]:
         """Before which turn a summary would stand, and what it would take the place of."""
+        if isinstance(keep, bool) or not isinstance(keep, int) or keep < 0:
+            raise ValueError(f"keep is how many turns stay, a whole number from 0 on, not {shown(keep)}")
+        if summary is not None and not (isinstance(summary, str) and summary.strip()):
+            raise ValueError(f"summary is a text, or None to ask the model for it, not {shown(summary)}")
         self._idle("compact it")
-        end = max(len(self.turns) - max(keep, 0), 0)
+        end = max(len(self.turns) - keep, 0)
         while 0 < end < len(self.turns) and self.turns[end].resumes:
             end -= 1
         old = [turn for turn in self.turns[:end] if not turn.hidden and not turn.pinned]
@@ -394,7 +401,8 @@ class Tree:
     def _known(self, name: str, operation: str) -> None:
         if name not in self._branches:
             near = did_you_mean(name, list(self._branches))
-            raise UnsupportedOperationError(f"there is no branch {name!r}{near}", operation=operation)
+            near = near or f"; there are {', '.join(list(self._branches)[:10])}"
+            raise UnsupportedOperationError(f"there is no branch {shown(name)}{near}", operation=operation)
 
     def _with_continuations(self, turns: Iterable[Turn]) -> list[Turn]:
         """The turns, and those that have sent again what one of them left."""

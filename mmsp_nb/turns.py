@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from mmsp_nb.approval import PendingCall
 from mmsp_nb.eventlog import EventLog
+from mmsp_nb.masking import mask_keys
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_item, copy_message, copy_messages
 from mmsp_nb.protocol.items import PAYLOAD_FIELD, Item, UniMessage, UsageMetadata
@@ -358,5 +359,5 @@ def _text(messages: Iterable[UniMessage], kind: str, between: str = "") -> str:
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.split())
+    text = mask_keys(" ".join(text[:1000].split()))
     return text if len(text) <= 60 else text[:57] + "..."

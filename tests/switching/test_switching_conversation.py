@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -113,6 +114,9 @@ def test_a_client_that_cannot_mend_gets_no_foreign_signatures(fake_provider: Fak
 
         def set_history(self, history: list[Any]) -> None:
             self.history = list(history)
+
+        async def streaming_response_stateful(self, message: Any, config: Any = None) -> AsyncIterator[Any]:
+            yield {}
 
     google = KINDS["google-genai"]
     chat = Conversation(google.model, tools=[tide_table], **where(google, fake_provider))

@@ -15,7 +15,14 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from mmsp_nb import AbortSignal, Agent, AutoLLMClient, Conversation, Transport, telemetry, tool
-from mmsp_nb.protocol.errors import AbortError, AuthenticationError, ConnectionCutError, InvalidMessageError
+from mmsp_nb.protocol.errors import (
+    AbortError,
+    AuthenticationError,
+    ConnectionCutError,
+    ConnectionFailedError,
+    HTTPStatusError,
+    InvalidMessageError,
+)
 from mmsp_nb.providers import observed
 from mmsp_nb.providers.vendors import VENDORS, bedrock, vertex
 from mmsp_nb.testing import Gate, Reply, streams
@@ -508,3 +515,34 @@ def test_an_agent_alone_has_its_name(fake_provider, spans):
     asyncio.run(run())
     assert [span.attributes["gen_ai.conversation.id"] for span in spans()] == ["c-1", "c-1"]
     assert named(spans(), "invoke_agent pilot")
+
+
+def test_what_a_provider_says_of_a_refusal_is_in_no_span_unless_content_is_asked_for(fake_provider, spans, monkeypatch):
+    refusal = Reply.json({"error": {"message": "the prompt 'my diagnosis' is not allowed"}}, 400)
+    fake_provider.add(refusal, refusal)
+    with pytest.raises(HTTPStatusError, match="my diagnosis"):
+        chat_with(fake_provider).ask("my diagnosis")
+    assert len(spans()) == 2
+    for span in spans():
+        assert "diagnosis" not in span.to_json()
+        assert span.status.description == "HTTPStatusError: status 400"
+    monkeypatch.setenv(CAPTURE, "true")
+    with pytest.raises(HTTPStatusError):
+        chat_with(fake_provider).ask("my diagnosis")
+    assert all("my diagnosis" in span.status.description for span in spans()[2:])
+
+
+def test_a_connection_that_fails_says_in_its_span_where_to(spans):
+    chat = Conversation(
+        "m", client_type="openai-chat", api_key="k", base_url="http://127.0.0.1:1/v1", transport=Transport(retries=0)
+    )
+    with pytest.raises(ConnectionFailedError):
+        chat.ask("hello")
+    assert all("127.0.0.1:1" in span.status.description for span in spans())
+
+
+def test_the_name_of_a_conversation_brings_no_key_into_a_span(fake_provider, spans):
+    fake_provider.add(streams.reply("text", "chat"))
+    chat_with(fake_provider, name="mine sk-proj-aB3dE6gH9kL2mN5pQ8rS").ask("hello")
+    assert "invoke_agent mine sk-proj-***" in [span.name for span in spans()]
+    assert not any("aB3dE6" in span.to_json() for span in spans())

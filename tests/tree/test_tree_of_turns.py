@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from agent_scripted import ScriptedClient, call, text, thinking
 
-from mmsp_nb import Conversation
+from mmsp_nb import Conversation, diff
 from mmsp_nb.money import BudgetExceededError
 from mmsp_nb.protocol.errors import UnsupportedOperationError
 
@@ -288,3 +288,54 @@ def test_a_spent_budget_stops_the_next_question():
     chat.client.responses.append([text("two")])
     assert chat.ask().text == "two"
     assert chat.turns[-1].prompt == "again"
+
+
+@pytest.mark.parametrize("name", [5, "a\nb", "\x1b[31mred", "  ", ("a",)])
+def test_a_branch_has_a_line_of_text_for_its_name(name):
+    chat = talk("one")
+    with pytest.raises(UnsupportedOperationError, match="a branch's name is a line of text, not"):
+        chat.split(name=name)
+    assert list(chat.branches) == ["main"]
+
+
+def test_a_branch_that_is_not_there_is_refused_with_those_that_are():
+    chat = talk("one")
+    chat.split(name="draft")
+    with pytest.raises(UnsupportedOperationError, match="no branch 'zzz'; there are main, draft"):
+        chat.checkout("zzz")
+
+
+@pytest.mark.parametrize("keep", [-1, "a", 1.5, True, None])
+def test_compact_keeps_a_whole_number_of_turns(keep):
+    chat = talk("one", "two", "three")
+    with pytest.raises(ValueError, match="keep is how many turns stay"):
+        chat.compact("short", keep=keep)
+    assert not any(turn.hidden for turn in chat.turns)
+
+
+@pytest.mark.parametrize("summary", ["", "  ", 5])
+def test_a_summary_is_a_text_that_says_something(summary):
+    chat = talk("one", "two", "three")
+    with pytest.raises(ValueError, match="summary is a text"):
+        chat.compact(summary, keep=0)
+
+
+def test_a_client_that_is_none_is_refused_before_anything_changes():
+    chat = talk("one")
+    before = chat.client
+    for use in (lambda: chat.switch(client=5), lambda: chat.fork(client="gpt-5.5")):
+        with pytest.raises(TypeError, match="client must be an AutoLLMClient"):
+            use()
+    assert chat.client is before
+    assert sent(chat) == ["question 1", "one"]
+
+
+def test_no_view_of_a_conversation_shows_a_key():
+    key = "sk-proj-aB3dE6gH9kL2mN5pQ8rS"
+    chat = talk("one")
+    chat.name = f"my {key}"
+    chat.system = f"use {key}"
+    chat.turns[0].messages[0]["content_items"][0]["text"] = f"it is {key}"
+    other = talk("two")
+    views = [repr(chat), repr(chat.turns), chat.export(format="markdown"), str(diff(chat, other)), chat._repr_html_()]
+    assert not [view for view in views if key in view]
