@@ -162,6 +162,13 @@ class Chats:
             except MMSPError:  # it says so when it is asked
                 pass
 
+    def begin_again(self, defaults: Callable[[], Defaults]) -> None:
+        """The extension was loaded once more: what was said stays, what has not begun takes the settings of now."""
+        self._defaults = defaults
+        self._chats = {name: chat for name, chat in self._chats.items() if chat.turns}
+        if self.find() is None and self.current != FIRST:
+            self.current = FIRST
+
     def use(self, name: str) -> Conversation:
         """Make that chat, or the Conversation in the variable of that name, the current one."""
         found = self.find(name)

@@ -16,14 +16,22 @@ from .rewriting import NAME, Questions, Transformer, Verbatim
 __all__ = ["Extension"]
 
 
+KEPT = "_mmsp_nb_before"
+"""Where a shell keeps the extension that was unloaded: the chats and exceptions that the next one goes on with."""
+
+
 class Extension:
     """The extension in one shell."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self.cells = Cells(shell)
+        before: Extension | None = getattr(shell, KEPT, None)
+        self.cells: Cells = Cells(shell) if before is None else before.cells
         self.cells.register()
         self.magics = MMSPMagics(shell, parent=shell)
+        if before is not None:
+            self.magics.take_over(before.magics)
+            delattr(shell, KEPT)
         self.magics.connect(self.cells)
         shell.register_magics(self.magics)  # which also makes them configurable
         displays.register(shell)
@@ -40,8 +48,9 @@ class Extension:
         print(self.magics.greeting())
 
     def close(self) -> None:
-        """Undo everything. What is not there any more is not missed."""
+        """Undo everything; what is not there any more is not missed. What was said waits at the shell for a next load."""
         shell = self._shell
+        setattr(shell, KEPT, self)
         self.cells.unregister()
         displays.unregister(shell)
         failures.unregister()

@@ -58,14 +58,15 @@ class Cells:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        # An extension is usually loaded by a cell, whose end we will be told of.
-        self.depth = int(_inside_a_cell())
+        self.depth = 0
         self.serial = 0
         """Counts the runs of cells: what happens in one run has the same number, nested cells included."""
         self.failures = Failures()
         self.sources = Sources(shell)
 
     def register(self) -> None:
+        # An extension is usually loaded by a cell, whose end we will be told of.
+        self.depth = int(_inside_a_cell())
         self._shell.events.register("pre_run_cell", self._begin)
         self._shell.events.register("post_run_cell", self._end)
 

@@ -64,8 +64,8 @@ class MMSPMagics(Magics):
         self.commands.live = lambda: in_kernel(self.shell) and is_live(self.live)
         type(self).mmsp.getdoc = lambda: page(self)  # what `%mmsp?` shows
         type(self).mmsp_cell.getdoc = lambda: page(self, cell=True)
-        self.chats.offer, self.chats.propose = self._offer, self._propose
         self.cells: Cells | None = None
+        self._connect_chats()
 
     @property
     def _namespace(self) -> dict[str, Any]:
@@ -204,6 +204,9 @@ class MMSPMagics(Magics):
         """Know the runs of cells and the exceptions that end them."""
         self.cells = self.chats.cells = cells
 
+    def _connect_chats(self) -> None:
+        self.chats.offer, self.chats.propose = self._offer, self._propose
+
     def _offer(self, text: str) -> None:
         from .host import elsewhere
 
@@ -276,7 +279,18 @@ class MMSPMagics(Magics):
         """The line that loading the extension prints."""
         model, why = choice(self.model, self.sources.get("model"))
         line = f"mmsp: {model} ({why}). Change it: %mmsp model ID. Help: %mmsp help"
-        return "\n".join([line, *map(mask, self.faults)])
+        fault = settings.unknown(model, self.client_type)
+        faults = [*self.faults, *([f"{model} cannot be used: {fault}"] if fault else [])]
+        chat = self.chats.find() if self.chats.names() else None
+        kept = [f"chat {self.chats.current} with {chat.model} goes on: %mmsp status"] if chat and chat.turns else []
+        return "\n".join([line, *map(mask, faults), *kept])
+
+    def take_over(self, before: MMSPMagics) -> None:
+        """Go on with the chats of magics that were unloaded, and with what waits there for ``%mmsp apply``."""
+        self.waiting = before.waiting
+        self.chats = self.commands._chats = before.chats
+        self.chats.begin_again(self._defaults)
+        self._connect_chats()
 
 
 def _returned(asking: Any, answer: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-__all__ = ["apply", "drop_unusable", "find", "refused", "unusable"]
+__all__ = ["apply", "drop_unusable", "find", "refused", "unknown", "unusable"]
 
 refused: dict[str, Any] = {}
 """Settings that were refused in this session. ``%config`` leaves them in the shell's config all the same."""
@@ -78,18 +78,18 @@ def drop_unusable(magics: Any, config: Any) -> list[str]:
     faults: list[str] = []
     for name, trait in magics.class_traits(config=True).items():
         value = section.get(name) if section else None
-        if value is None or isinstance(
-            value, DeferredConfig | LazyConfigValue
-        ):  # of a command line: traitlets reads it
+        if value is None or isinstance(value, LazyConfigValue):
             continue
         if name in refused and refused[name] == value:
             del section[name]
             continue
         try:
-            trait.validate(HasTraits(), value)
-        except TraitError as error:
+            # what a command line gives is text until somebody knows which trait it is for
+            trait.validate(HasTraits(), value.get_value(trait) if isinstance(value, DeferredConfig) else value)
+        except (TraitError, ValueError) as error:
             said = " ".join(str(error).split()).replace("HasTraits", magics.__name__)
-            faults.append(f"{magics.__name__}.{name} = {value!r} cannot be used: {said[:200]}")
+            written = str(value) if isinstance(value, DeferredConfig) else repr(value)
+            faults.append(f"{magics.__name__}.{name} = {written} cannot be used: {said[:200]}")
             del section[name]
     return faults
 
@@ -107,19 +107,51 @@ def unusable(model: str | None, client_type: str | None) -> str:
     try:
         make_client(model, {} if client_type is None else {"client_type": client_type})
     except MMSPError as error:
-        hint = "needs a client type first: %config MMSPMagics.client_type ="
-        return str(error).replace("needs client_type=, for instance", hint)
+        return _hinted(str(error))
     return ""
 
 
+def unknown(model: str, client_type: str | None) -> str:
+    """Why no request could ever go to this model: a name nobody knows. No key is missed, no server started."""
+    from mmsp_nb import local
+
+    if local.is_local(model) and client_type is None:
+        return ""
+    from mmsp_nb.protocol.errors import ApiKeyRequiredError, RoutingError
+    from mmsp_nb.providers.routing import resolve
+
+    try:
+        resolve(model, client_type=client_type, stand_in="none")
+    except ApiKeyRequiredError:
+        return ""
+    except RoutingError as error:
+        return _hinted(str(error))
+    return ""
+
+
+def _hinted(said: str) -> str:
+    hint = "needs a client type first: %config MMSPMagics.client_type ="
+    return said.replace("needs client_type=, for instance", hint)
+
+
 def _read(trait: Any, value: Any) -> Any:
-    kind = type(trait).__name__
-    if isinstance(value, str) and kind == "Integer":
-        return int(value)
-    if isinstance(value, str) and kind == "Float":
-        return float(value.strip().removeprefix("$"))
-    if isinstance(value, str) and kind == "Bool" and value.lower() in _TRUE:
-        return _TRUE[value.lower()]
+    """A value as the trait takes it: what the environment says is text."""
+    from traitlets import Bool, Float, Int
+
+    if not isinstance(value, str):
+        return value
+    if isinstance(trait, Int):
+        try:
+            return int(value)
+        except ValueError:
+            raise ValueError("it is no whole number") from None
+    if isinstance(trait, Float):
+        try:
+            return float(value.strip().removeprefix("$"))
+        except ValueError:
+            raise ValueError("it is no number") from None
+    if isinstance(trait, Bool):
+        return _TRUE.get(value.lower(), value)
     return value
 
 

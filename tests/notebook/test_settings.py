@@ -160,3 +160,76 @@ def test_budgets_come_from_the_environment_and_the_file(
         assert "MMSP_NB_BUDGET: budget = 'much' cannot be used" in run(shell, "%reload_ext mmsp_nb", capsys)
     finally:
         spending.budget = None
+
+
+def test_every_number_can_come_from_the_environment(
+    shell: Shell, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMSP_NB_MAX_TURNS", "3")
+    assert "cannot be used" not in run(shell, "%reload_ext mmsp_nb", capsys)
+    assert shell.magics_manager.registry["MMSPMagics"].max_turns == 3
+    monkeypatch.setenv("MMSP_NB_MAX_TURNS", "three")
+    monkeypatch.setenv("MMSP_NB_KERNEL_BUDGET", "a lot")
+    written = run(shell, "%reload_ext mmsp_nb", capsys)
+    assert "MMSP_NB_MAX_TURNS: max_turns = 'three' cannot be used: it is no whole number" in written
+    assert "MMSP_NB_KERNEL_BUDGET: kernel_budget = 'a lot' cannot be used: it is no number" in written
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_turns": "0"}, "MMSPMagics.max_turns = 0 cannot be used"),
+        ({"max_turns": "many"}, "MMSPMagics.max_turns = many cannot be used"),
+        ({"budget": "-1"}, "MMSPMagics.budget = -1 cannot be used"),
+        ({"live": "perhaps"}, "MMSPMagics.live = perhaps cannot be used"),
+    ],
+)
+def test_what_a_command_line_says_wrongly_is_a_line_and_the_rest_holds(
+    shell: Shell, capsys: Capsys, given: dict[str, str], message: str
+) -> None:
+    from traitlets.config.loader import DeferredConfigString
+
+    for name, value in {"model": "demo:fast", **given}.items():
+        shell.config.MMSPMagics[name] = DeferredConfigString(value)
+    try:
+        written = run(shell, "%reload_ext mmsp_nb", capsys)
+        assert written.startswith("mmsp: demo:fast (MMSPMagics.model is set).")
+        assert message in written and "Traceback" not in written
+        assert shell.magics_manager.registry["MMSPMagics"].max_turns == 10
+    finally:
+        del shell.config["MMSPMagics"]
+
+
+def test_a_model_that_nobody_knows_is_said_when_the_extension_is_loaded(
+    shell: Shell, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMSP_NB_MODEL", "clod")
+    assert "clod cannot be used: no vendor is known for model 'clod'" in run(shell, "%reload_ext mmsp_nb", capsys)
+    monkeypatch.setenv("MMSP_NB_MODEL", "claude-opus-5-5")
+    written = run(shell, "%reload_ext mmsp_nb", capsys)
+    assert "cannot be used" not in written, "a key that is not there yet is said when something is asked"
+    monkeypatch.setenv("MMSP_NB_CLIENT_TYPE", "anthropicc")
+    assert "claude-opus-5-5 cannot be used" in run(shell, "%reload_ext mmsp_nb", capsys)
+
+
+@pytest.mark.parametrize("how", ["%reload_ext mmsp_nb", "%unload_ext mmsp_nb\n%load_ext mmsp_nb"])
+def test_chats_survive_that_the_extension_is_loaded_again(shell: Shell, capsys: Capsys, how: str) -> None:
+    run(shell, "%mmsp ask My name is Ann", capsys)
+    run(shell, "%mmsp new other\n%mmsp ask --format code Write Python code that prints hello", capsys)
+    shell.run_cell("1 / 0")
+    assert "chat other with demo goes on: %mmsp status" in run(shell, how, capsys)
+    written = run(shell, "%mmsp chats", capsys)
+    assert "  main  demo, 1 turn" in written and "* other  demo, 1 turn" in written
+    run(shell, "%mmsp use main\n%mmsp ask --out told What is my name?", capsys)
+    assert "Ann" in shell.user_ns["told"].text
+    assert "is in the next cell" in run(shell, "%mmsp apply", capsys)
+    assert "division by zero" in run(shell, "%mmsp ask --dry-run {{Err[-1]}}", capsys)
+
+
+def test_a_chat_that_has_not_begun_takes_the_settings_of_the_next_load(
+    shell: Shell, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(shell, "%mmsp new empty", capsys)
+    monkeypatch.setenv("MMSP_MODEL", "demo:fast")
+    assert "goes on" not in run(shell, "%reload_ext mmsp_nb", capsys)
+    assert "model  demo:fast" in run(shell, "%mmsp status", capsys)
