@@ -22,7 +22,7 @@ def test_a_background_answer_reaches_its_cell_when_that_has_ended(open_notebook:
     notebook = open_notebook(LOAD, slow, "print('mean' + 'while')", app=app)
     notebook.run(0, 1, 2)
     assert "meanwhile" in notebook.output(2).inner_text()
-    notebook.output(1).get_by_text("→").wait_for(timeout=20_000)  # the tokens, below a complete answer
+    notebook.output(1).get_by_text("→").wait_for()  # the tokens, below a complete answer
     assert "meanwhile" not in notebook.output(1).inner_text()
     assert "mmsp" not in notebook.output(2).inner_text()
 

@@ -41,7 +41,7 @@ def click(notebook: Any, cell: int, *, quick: float = 2.0) -> float:
 def stands(notebook: Any, cell: int) -> Any:
     """The button of a cell, once it is there."""
     button = notebook.output(cell).locator("xpath=..").locator(BUTTON)
-    button.wait_for(timeout=20_000)
+    button.wait_for()
     return button
 
 
@@ -104,7 +104,7 @@ def test_the_button_is_for_the_keyboard_and_screen_readers_and_takes_no_room(ope
     notebook.run(0)
     notebook.start(1)
     button = notebook.page.get_by_role("button", name="Stop this answer")
-    button.wait_for(timeout=20_000)
+    button.wait_for()
     assert button.evaluate(
         """button => {
             const root = button.parentElement;
@@ -167,7 +167,7 @@ def test_a_background_answer_and_compared_ones_have_their_own(open_notebook: Any
     stands(notebook, 4)
     click(notebook, 4)
     assert notebook.output(4).inner_text().count("stopped") >= 2
-    notebook.output(3).get_by_text("→").wait_for(timeout=20_000)  # nobody stopped that one
+    notebook.output(3).get_by_text("→").wait_for()  # nobody stopped that one
     notebook.run(5)
     assert "[1, 1]" in notebook.output(5).inner_text()
     expect(notebook.page.locator(".mmsp-stop")).to_have_count(0)

@@ -49,8 +49,8 @@ def test_a_response_with_more_calls_than_the_limit_runs_none_until_told_to() -> 
 
 
 def test_the_limit_of_cost_holds_the_calls_of_the_response_that_went_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "cost_of", lambda client: lambda usage: Decimal(usage["prompt_tokens"]) / 1000)
-    conversation = chat([call("count", to=1)], [call("count", "2", to=2)], [text("Done.")], max_cost=0.02)
+    monkeypatch.setattr(choosing, "cost_of", lambda client: lambda usage: Decimal(usage["response_tokens"]) / 1000)
+    conversation = chat([call("count", to=1)], [call("count", "2", to=2)], [text("Done.")], max_cost=0.007)
     answer = conversation.ask("Count")
     assert answer.turn.reason == "max_cost" and ran == [1]
     assert conversation.ask().text == "Done." and ran == [1, 2]
