@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from mmsp_nb import telemetry
 from mmsp_nb.approval import Approve, Clearance, PendingCall, Wait, clear
+from mmsp_nb.keyless import KeyMask
 from mmsp_nb.limits import Cost, Limits, Spent
 from mmsp_nb.protocol.errors import AbortError, IncompleteStreamError
 from mmsp_nb.protocol.items import Item, UniMessage
@@ -70,6 +71,8 @@ class Agent:
         approve: Asks a person about the calls that need it, ``await approve(pending calls) -> verdicts``; "wait" ends
             the run there; None when nobody can be asked.
         goal: What the answer has to be.
+        mask: Takes keys out of the system prompt, the descriptions of tools and their results; None leaves them. The
+            message of `run` is sent as it is.
         name, conversation: What OpenTelemetry's spans say of it: a name, and the id of the conversation it belongs to.
 
     Attributes:
@@ -92,6 +95,7 @@ class Agent:
         policy: Policy | None = None,
         approve: Approve | Wait | None = None,
         goal: Goal | None = None,
+        mask: KeyMask | None = None,
         name: str | None = None,
         conversation: str | None = None,
     ) -> None:
@@ -105,6 +109,7 @@ class Agent:
         self.policy = policy or Policy()
         self.approve = approve
         self.goal = goal
+        self.mask = mask
         self.name = name
         self.conversation = conversation
         self.pending: UniMessage | None = None
@@ -247,10 +252,10 @@ class Agent:
         if not forced and config.get("tool_choice") not in ("auto", "none"):
             config.pop("tool_choice", None)
         schemas = [*config.pop("tools", ()), *self.tools.schemas()]
-        if not schemas:
-            return config
-        system = config.get("system_prompt")
-        return {**config, "tools": schemas, "system_prompt": f"{system}\n\n{DATA}" if system else DATA}
+        if schemas:
+            system = config.get("system_prompt")
+            config |= {"tools": schemas, "system_prompt": f"{system}\n\n{DATA}" if system else DATA}
+        return config if self.mask is None else self.mask.config(config)
 
     async def _run_tools(
         self, prepared: list[PreparedCall], outcomes: dict[int, ToolOutcome], signal: Any, watch: telemetry.Watch
@@ -270,8 +275,12 @@ class Agent:
                 loop.call_soon_threadsafe(wake.set)
 
         def note(outcome: ToolOutcome) -> None:
-            if id(outcome.call) in index:
-                outcomes[index[id(outcome.call)]] = outcome
+            at = index.get(id(outcome.call))
+            if at is None or outcomes.get(at) is outcome:
+                return
+            if self.mask is not None:
+                self.mask.outcome(outcome)
+            outcomes[at] = outcome
 
         if signal is not None:
             signal.throw_if_aborted()

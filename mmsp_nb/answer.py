@@ -112,6 +112,11 @@ class Answer:
         return self.turn.finish_reason
 
     @property
+    def masked(self) -> dict[str, int]:
+        """How many keys were replaced by ``***`` before the model read them, by place; see `Turn.masked`."""
+        return self.turn.masked
+
+    @property
     def complete(self) -> bool:
         """Whether the model has answered: not cut off, not at a limit, and not waiting for approval."""
         return self.turn.state == "done" and self.turn.reason == "answer"

@@ -23,7 +23,7 @@ __all__ = [
 _CLIENT_OPTIONS = ("api_key", "base_url", "client_type", "default_headers", "transport")
 _OPTIONS = (
     "tools", "system", "config", "policy", "max_turns", "max_calls", "max_cost", "budget", "name", "client",
-    "cassette",
+    "cassette", "mask_keys",
 )  # fmt: skip
 
 

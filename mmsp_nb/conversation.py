@@ -24,13 +24,12 @@ from mmsp_nb.protocol.errors import (
     ConcurrentCallError,
     InvalidMessageError,
     UnsupportedContentError,
-    UnsupportedOperationError,
     UnsupportedParameterError,
 )
 from mmsp_nb.protocol.items import UniMessage
 from mmsp_nb.protocol.repairs import RepairReport, repair
 from mmsp_nb.protocol.usage import add as add_usage
-from mmsp_nb.questions import Prompt, Question, Tools, registry_of, user_message
+from mmsp_nb.questions import Prompt, Question, Tools, registry_of
 from mmsp_nb.rerunning import Rerunning
 from mmsp_nb.tools import Policy, ToolRegistry
 from mmsp_nb.tree import Tree
@@ -68,6 +67,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
             above it, and makes no more calls once it is reached; None for any.
         budget: US dollars that all of it may cost; None for no limit. See `budget`.
         name: For people; shown in the repr.
+        mask_keys: Replace keys by ``***`` in all that is sent to the model; `Turn.masked` counts them.
         cassette: A recording of what is sent and answered, as a path or a `Cassette`: made the first time, replayed
             afterwards, without a key and without a network (see `Cassette` for more).
         client_options: For `AutoLLMClient`: ``api_key``, ``base_url``, ``client_type``, ``default_headers``,
@@ -95,6 +95,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
         budget: float | Decimal | str | None = None,
         name: str | None = None,
         cassette: str | os.PathLike[str] | Cassette | None = None,
+        mask_keys: bool = True,
         **client_options: Any,
     ) -> None:
         self._tools = registry_of(tools)
@@ -104,7 +105,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
         self.policy = choosing.policy_of(policy) or Policy()
         self.max_turns = checked_max_turns(max_turns)
         self.max_calls, self.max_cost = checked_max_calls(max_calls), checked_max_cost(max_cost)
-        self.name = name
+        self.name, self.mask_keys = name, mask_keys
         self.turns: list[Turn] = []
         self.why: str | None = None
         if client is not None and (model is not None or client_options):
@@ -352,6 +353,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
                 policy=question.policy or self.policy,
                 approve=approve,
                 goal=goal,
+                mask=question.mask,
             )
             agent.config = config
             if goal is not None:
@@ -383,7 +385,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
                 "this conversation is answering another question; wait for it, close its stream, or fork()",
                 client=type(self.client).__name__,
             )
-        question.begin()
+        question.begin(self)
         self._question = question
 
     def _begin(
@@ -403,6 +405,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
             cell=question.cell,
             basis=self._basis(),
             typed=question.typed,
+            masked=question.masked,
             asked={"tools": question.tools, "policy": question.policy},
         )
         if question.prompt is None and last is not None and last.held:
@@ -414,9 +417,9 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
             self.turns.append(turn)
             return question.recorder, None
         if question.prompt is not None:
-            own = user_message(question.prompt, question.images)
+            own = question.message()
         elif last is not None and last.pending is not None:
-            own = copy_item(last.pending)
+            own = question.message(last.pending)
             if last.origin is not None:
                 own.setdefault("origin", last.origin)
             turn.resumes = bool(last.history) and last.history[-1]["role"] == "user"
@@ -487,11 +490,3 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
             )
         if self._question is not None:
             self._settle(self._question, None)
-
-    def _sibling(self) -> Any:
-        """Another client for the same model."""
-        if not hasattr(self.client, "sibling"):
-            raise UnsupportedOperationError(
-                "this client cannot be copied, and a fork needs one of its own: fork(client=...)", operation="fork"
-            )
-        return self.client.sibling()

@@ -50,6 +50,7 @@ class _Turn(TypedDict, total=False):
     tools: list[str]
     parent: str | None
     usage: dict[str, int | None] | None
+    masked: dict[str, int]
     finish_reason: str | None
     state: Literal["done", "partial", "failed"]
     reason: Literal["answer", "approval", "max_turns", "max_calls", "max_cost"] | None

@@ -39,6 +39,7 @@ FIELDS: dict[str, Any] = {
     "parent": None,
     "usage": None,
     "estimated": False,
+    "masked": {},
     "finish_reason": None,
     "state": "done",
     "reason": None,

@@ -5,12 +5,16 @@ Only shapes are known here, no values: whoever knows a key masks it by value as 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["LONGEST_KEY", "MASK", "environment_secrets", "key_spans", "mask_keys", "without_secrets"]
+__all__ = [
+    *("LONGEST_KEY", "MASK", "conceal", "concealable", "environment_secrets", "key_spans", "mask_keys", "remember"),
+    *("remembered", "without_secrets"),
+]
 
 MASK = "***"
 LONGEST_KEY = 300
@@ -43,6 +47,22 @@ _NAMED = re.compile(
     """
 )
 
+# The prefixes above, as a text is looked through for them before anything else.
+_SIGNS = (
+    *("sk-", "AIza", "AQ.", "gsk_", "xai-", "hf_", "nvapi-", "r8_", "pplx-", "fw_", "tgp_v1_", "bce-v3/"),
+    *("ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA", "eyJ"),
+)
+_TELLING = ("AIza", "bce-v3/", "glpat-", "xox")  # prefixes that are nothing else; others begin names and files as well
+_RUN = re.compile(r"[A-Za-z0-9]{12,}")
+_AMAZON = re.compile(r"[A-Z0-9]{16}(?![A-Za-z0-9_])")
+_WORDS = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)(?:[-_./: ](?:[A-Z]?[a-z]+|[A-Z]+))*")
+
+SHORTEST_KEY = 8
+"""Characters. Shorter values are no keys, and would be found inside ordinary words."""
+
+remembered: set[str] = set()
+"""Keys that were passed to clients of this process; see `remember`."""
+
 _SECRET_VARIABLE = re.compile(r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD)$", re.IGNORECASE)
 
 
@@ -73,6 +93,62 @@ def without_secrets(value: Any, secrets: Iterable[str] = ()) -> Any:
     """
     values = sorted(environment_secrets() | {secret for secret in secrets if len(secret) >= 8}, key=len, reverse=True)
     return _cleaned(value, re.compile("|".join(map(re.escape, values))) if values else None)
+
+
+def remember(*values: str | None) -> None:
+    """Know these values as keys from now on, as far as they are long enough to be any."""
+    remembered.update(value for value in values if value and len(value) >= SHORTEST_KEY)
+
+
+def concealable(values: Iterable[str]) -> list[tuple[str, str]]:
+    """What `conceal` takes: each value that can be told from ordinary text, with what it is replaced by; longest first.
+
+    A variable may be called a token and hold ``development``. So what is shorter than 8 characters, plain words of
+    fewer than 20 and numbers of fewer than 12 are left out. Values are also looked for as they stand in JSON.
+    """
+    found: dict[str, str] = {}
+    for value in values:
+        size = len(value)
+        if size < SHORTEST_KEY or (size < 20 and _WORDS.fullmatch(value)) or (size < 12 and value.isdecimal()):
+            continue
+        shaped = _KEY.match(value)
+        found[value] = found[json.dumps(value)[1:-1]] = (shaped["keep"] if shaped else "") + MASK
+    return sorted(found.items(), key=lambda pair: len(pair[0]), reverse=True)
+
+
+def conceal(text: str, known: Iterable[tuple[str, str]] = ()) -> tuple[str, int]:
+    """``text`` as a model may read it, and how many keys were taken out of it.
+
+    What a user says is to arrive as it was said, so this is stricter than `mask_keys` about what is a key: only known
+    values (of `concealable`), and shapes that hardly anything else has. A file called ``hf_dataset_2024.parquet``
+    stays, and so does what is merely called a key, such as ``password = ...`` in code.
+    """
+    count = 0
+    for value, instead in known:
+        if value in text:
+            count += text.count(value)
+            text = text.replace(value, instead)
+    if any(sign in text for sign in _SIGNS):
+
+        def hide(match: re.Match[str]) -> str:
+            nonlocal count
+            hidden = _hide_shaped(match) if _is_key(match["keep"], match[0][len(match["keep"]) :]) else match[0]
+            count += hidden != match[0]
+            return hidden
+
+        text = _KEY.sub(hide, text)
+    return text, count
+
+
+def _is_key(keep: str, rest: str) -> bool:
+    """Whether what follows a prefix is long and random enough to be a key and no name."""
+    if keep == "eyJ":
+        return rest.count(".") >= 2  # a JSON Web Token; else it is base64 of any JSON
+    if keep in ("AKIA", "ASIA"):
+        return _AMAZON.match(rest) is not None
+    if keep.startswith(_TELLING):
+        return True
+    return any(not (run.isalpha() or run.isdecimal()) for run in _RUN.findall(rest))
 
 
 def _cleaned(value: Any, known: re.Pattern[str] | None) -> Any:

@@ -14,7 +14,7 @@ from mmsp_nb.protocol.configs import check_config
 from mmsp_nb.protocol.copying import copy_item
 from mmsp_nb.protocol.validation import check_messages
 from mmsp_nb.providers.base import remote_images, with_inlined
-from mmsp_nb.questions import Question, user_message
+from mmsp_nb.questions import Question
 from mmsp_nb.turns import join
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Preview:
         tokens: About what the request takes, tools included. ``window``: the model's context window, None if unknown.
         price: List price in US dollars of these tokens; None when it is not known.
         price_of_answer: The same of the answer at its ``max_tokens``; None when that is not set.
+        masked: How many keys would be replaced by ``***``, by place; see `Turn.masked`.
         fetched: Addresses of pictures that would be fetched first; the body has a stand-in for them.
     """
 
@@ -47,6 +48,7 @@ class Preview:
     price: Decimal | None
     price_of_answer: Decimal | None
     fetched: list[str]
+    masked: dict[str, int]
 
 
 def preview(chat: Conversation, question: Question) -> Preview:
@@ -56,14 +58,15 @@ def preview(chat: Conversation, question: Question) -> Preview:
     """
     tools = chat.tools if question.tools is None else question.tools
     config: dict[str, Any] = {**chat.config, **question.config}
-    agent = Agent(chat.client, tools)
+    question.guard(chat)
+    agent = Agent(chat.client, tools, mask=question.mask)
     agent.config = config
     if question.typed is not None:
         agent.config, agent.tools = question.typed.plan(chat.client, config, tools)
     full = agent._turn_config(agent.config, True)
     messages = join(chat._sent(), chat._before)
     if question.prompt is not None:
-        message = user_message(question.prompt, question.images)
+        message = question.message()
         if messages and messages[-1]["role"] == "user":
             last = messages.pop()
             message = {**message, "content_items": [*last["content_items"], *message["content_items"]]}
@@ -72,7 +75,8 @@ def preview(chat: Conversation, question: Question) -> Preview:
     requests, fetched = _requests(chat.client, messages, full)
     measured = gauge.measure(messages, full, chat.client)
     count = measured.tokens + gauge.estimate(json.dumps(full["tools"])) if full.get("tools") else measured.tokens
-    return Preview(requests, messages, full, count, measured.window, *_price(chat.client, count, full), fetched)
+    prices = _price(chat.client, count, full)
+    return Preview(requests, messages, full, count, measured.window, *prices, fetched, question.masked)
 
 
 def _requests(client: Any, messages: list[Any], config: Mapping[str, Any]) -> tuple[list[Any], list[str]]:

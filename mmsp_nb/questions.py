@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmsp_nb import choosing, hosts, media
 from mmsp_nb.agent import Agent
 from mmsp_nb.answer import Answer
+from mmsp_nb.keyless import KeyMask, said
 from mmsp_nb.protocol.copying import copy_item
 from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedOperationError
 from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms
@@ -19,6 +21,9 @@ from mmsp_nb.protocol.validation import check_messages
 from mmsp_nb.tools import Policy, Tools, Verdict, registry_of
 from mmsp_nb.turns import Recorder, Turn
 from mmsp_nb.typed import TypedAnswer
+
+if TYPE_CHECKING:
+    from mmsp_nb.conversation import Conversation
 
 __all__ = ["Prompt", "Question", "Tools", "registry_of", "user_message"]
 
@@ -58,6 +63,7 @@ class Question:
         self.cell = hosts.cell()
         self.recorder: Recorder | None = None
         self.agent: Agent | None = None
+        self.mask: KeyMask | None = None
         self.over = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stream: Callable[[], Any] = lambda: None
@@ -66,9 +72,24 @@ class Question:
         """Know the iterator, weakly: one that nobody keeps any more was abandoned."""
         self._stream = weakref.ref(stream)
 
-    def begin(self) -> None:
+    def begin(self, chat: Conversation) -> None:
         """The first step, on the running loop."""
         self._loop = asyncio.get_running_loop()
+        self.guard(chat)
+
+    def guard(self, chat: Conversation) -> None:
+        """Keep keys from the model, unless ``chat`` wants them sent."""
+        self.mask = KeyMask.of(chat.client) if chat.mask_keys else None
+
+    @property
+    def masked(self) -> dict[str, int]:
+        """How many keys were replaced so far, by place: the dict of the mask, which goes on counting."""
+        return {} if self.mask is None else self.mask.found
+
+    def message(self, pending: UniMessage | None = None) -> UniMessage:
+        """The user's message, of the prompt or a copy of one that is pending, as the model may read it."""
+        message = user_message(self.prompt, self.images) if pending is None else copy_item(pending)
+        return message if self.mask is None else self.mask.message(message)
 
     async def closed(self) -> None:
         """Wait until an abandoned iterator was closed by its loop, which then releases the client; not for ever."""
@@ -91,6 +112,9 @@ class Question:
         """What came of it."""
         if self.turn is None:
             raise UnsupportedOperationError("the host has not consumed the stream", operation="ask")
+        if self.turn.masked and not shown and isinstance(hosts.current(), hosts.PlainHost):
+            note = f"{said(self.turn.masked)}. Conversation(mask_keys=False) sends them"
+            warnings.warn(note, stacklevel=4)  # where `ask` was called; Python says it once for each such line
         return Answer(self.turn, shown=shown)
 
     @property

@@ -163,7 +163,7 @@ class Tree:
             max_cost=self.max_cost,  # type: ignore[attr-defined]
             name=name or self.name,  # type: ignore[attr-defined]
         )
-        for kept in ("_transport", "why", "budget", "policy", "max_calls", "max_cost"):
+        for kept in ("_transport", "why", "budget", "policy", "max_calls", "max_cost", "mask_keys"):
             setattr(fork, kept, getattr(self, kept, None))
         fork.turns = [turn.copy() for turn in turns]
         fork._branches = {MAIN: fork.turns}
@@ -354,10 +354,15 @@ class Tree:
     def _finished(self) -> list[Turn]:
         raise NotImplementedError
 
-    def _sibling(self) -> Any:
-        raise NotImplementedError
-
     # inside
+
+    def _sibling(self) -> Any:
+        """Another client for the same model."""
+        if not hasattr(self.client, "sibling"):
+            raise UnsupportedOperationError(
+                "this client cannot be copied, and a fork needs one of its own: fork(client=...)", operation="fork"
+            )
+        return self.client.sibling()
 
     def _sent(self) -> list[Turn]:
         """The turns whose history goes out with the next request."""

@@ -54,6 +54,8 @@ class Turn:
         held: Calls that were not run: until a person has decided, or because of a limit. ``waiting`` are those of them
             that need a word.
         typed: What the answer had to be, and how far it is that (`TypedAnswer`); None for plain answers.
+        masked: How many keys were replaced by ``***`` before the model read them, by place: ``prompt``, ``system``,
+            ``tools`` (their descriptions), ``results``. Empty when there were none.
         asked: With which tools and under which policy, to go on in the same way.
         started: Unix time in seconds. ``first_token`` and ``duration`` are seconds from then on.
         resumes: It has sent again what the turn before it left unsent.
@@ -86,6 +88,7 @@ class Turn:
     held: list[Item] = field(default_factory=list)
     waiting: list[PendingCall] = field(default_factory=list)
     typed: Any = None
+    masked: dict[str, int] = field(default_factory=dict)
     asked: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.time)
     first_token: float | None = None
@@ -128,7 +131,7 @@ class Turn:
         kept = {**self.__dict__, **lists, "asked": dict(self.asked)}
         for name in ("messages", "history"):
             kept[name] = copy_messages(kept[name])
-        for name in ("config", "usage", "pending", "prices", "held"):
+        for name in ("config", "usage", "pending", "prices", "held", "masked"):
             kept[name] = copy_item(kept[name])
         return Turn(**kept)
 

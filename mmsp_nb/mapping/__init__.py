@@ -31,7 +31,7 @@ OPTIONS = frozenset(
 """What a run takes; all else belongs to the plan."""
 
 _PLAN = frozenset(
-    ("type", "model", "client", "system", "tools", "config", "policy", "max_turns", "cassette", "executor")
+    ("type", "model", "client", "system", "tools", "config", "policy", "max_turns", "cassette", "executor", "mask_keys")
 )
 _CLIENT = frozenset(("api_key", "base_url", "client_type", "default_headers", "transport"))
 
@@ -62,6 +62,7 @@ def map(
     executor: Executor | None = None,
     dedupe: bool = False,
     resume: bool = True,
+    mask_keys: bool = True,
     **client_options: Any,
 ) -> Mapped:
     """Ask a model about each row, and return the answers in the order of the rows. Blocks; works in cells and scripts.
@@ -94,6 +95,7 @@ def map(
         cassette: A recording of all requests, as in `Conversation`.
         executor: Makes the requests: threads, processes, or Dask's ``client.get_executor()``. Keys are not sent there.
         dedupe: Ask rows that ask the same only once.
+        mask_keys: Replace keys by ``***`` in what is sent to the model, as in `Conversation`; `Mapped.masked` counts.
         resume: Take answers from a checkpoint, and from a run of this process that did not come to its end.
 
     Raises:
@@ -130,6 +132,7 @@ async def amap(
     executor: Executor | None = None,
     dedupe: bool = False,
     resume: bool = True,
+    mask_keys: bool = True,
     **client_options: Any,
 ) -> Mapped:
     """`map` for async code: runs on the caller's event loop. A cancellation ends it as an interrupt ends `map`."""

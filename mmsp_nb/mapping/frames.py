@@ -123,6 +123,8 @@ def title(result: Mapped) -> str:
         from mmsp_nb.money import dollars
 
         parts.append(dollars(cost))
+    if masked := sum(result.masked.values()):
+        parts.append(f"{masked:,} key{'' if masked == 1 else 's'} masked")
     return "; ".join(parts)
 
 
@@ -138,10 +140,10 @@ def text(result: Mapped) -> str:
 
 def html(result: Mapped) -> str:
     """The same as a table; what rows and answers say is text in it, whatever it is."""
-    cell = "text-align:left;vertical-align:top;white-space:pre-wrap;overflow-wrap:anywhere"
+    cell = "text-align:left;vertical-align:top;white-space:pre-wrap;overflow-wrap:break-word;min-width:3em"
     body = []
     for label, row, value, failed in _shown(result, 5 * WIDTH):
-        look = f"{cell};color:#b00020" if failed else cell
+        look = f"{cell};color:var(--jp-error-color1,#c62828)" if failed else cell
         body.append(
             f'<tr><th style="{cell}">{markup.escape(label)}</th><td style="{cell}">{markup.escape(row)}</td>'
             f'<td style="{look}">{markup.escape(value)}</td></tr>'

@@ -7,12 +7,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from mmsp_nb import choosing
 from mmsp_nb.agent import Agent, Execute
+from mmsp_nb.keyless import KeyMask
 from mmsp_nb.limits import checked_max_turns
 from mmsp_nb.mapping.gate import Gate, Gated
 from mmsp_nb.mapping.workers import Remote, Spec
@@ -32,7 +33,8 @@ class Done:
     """One row's answer.
 
     ``said`` are the messages after the row's own. ``data`` is the typed answer as JSON, None without a type.
-    ``duration`` is in seconds; ``kept`` tells that it was not asked in this run.
+    ``masked`` counts the keys that were replaced in what the model read, by place. ``duration`` is in
+    seconds; ``kept`` tells that it was not asked in this run.
     """
 
     value: Any
@@ -45,11 +47,13 @@ class Done:
     attempts: int = 1
     outcomes: tuple[Any, ...] = ()
     kept: bool = False
+    masked: dict[str, int] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """It as JSON, for a file."""
         names = ("text", "said", "usage", "finish_reason", "data", "duration", "attempts")
-        return {name: getattr(self, name) for name in names}
+        record = {name: getattr(self, name) for name in names}
+        return {**record, "masked": self.masked} if self.masked else record
 
 
 class Plan:
@@ -71,6 +75,7 @@ class Plan:
         max_turns: int = 10,
         cassette: Any = None,
         executor: Any = None,
+        mask_keys: bool = True,
         **client_options: Any,
     ) -> None:
         if client is not None and (model is not None or client_options):
@@ -83,6 +88,7 @@ class Plan:
                 raise TypeError("cassette and executor do not go together: requests are recorded in this process only")
             self.spec = Spec.of(executor, client, model, client_options)
         self.client = _made(client, model, cassette, client_options, remote=executor is not None)
+        self.mask = KeyMask.of(self.client) if mask_keys else None
         self.tools = registry_of(tools)
         self.policy = choosing.policy_of(policy) or Policy()
         self.max_turns = checked_max_turns(max_turns)
@@ -109,6 +115,9 @@ class Plan:
 
     async def answer(self, messages: list[UniMessage], gate: Gate, execute: Execute | None, **limits: Any) -> Done:
         """Answer one row. Raises what ended it, with ``attempts`` noted on the exception."""
+        mask = None if self.mask is None else self.mask.again()
+        if mask is not None:
+            messages = [mask.message(message) for message in messages]
         gated = Gated(self._client(), gate, **limits)
         if messages[:-1]:
             gated.set_history(messages[:-1])
@@ -124,6 +133,7 @@ class Plan:
             execute=execute,
             policy=self.policy,
             goal=typed,
+            mask=mask,
         )
         begin, usage, finish_reason, reason, text, outcomes = time.monotonic(), None, None, "", "", []
         try:
@@ -157,7 +167,13 @@ class Plan:
             duration=time.monotonic() - begin,
             attempts=gated.attempts,
             outcomes=tuple(outcomes),
+            masked={} if mask is None else mask.found,
         )
+
+    def read(self, messages: list[UniMessage]) -> list[UniMessage]:
+        """A row's messages as the model reads them."""
+        mask = None if self.mask is None else self.mask.again()
+        return messages if mask is None else [mask.message(message) for message in messages]
 
     def restored(self, record: Mapping[str, Any]) -> Done | None:
         """An answer out of a file; None when it is not what is asked for now."""
@@ -166,7 +182,8 @@ class Plan:
             if self.typed is not None:
                 value = self.typed.again().restore(record["data"])
             names = ("text", "said", "usage", "finish_reason", "data", "duration", "attempts")
-            return Done(value, kept=True, **{name: record[name] for name in names})
+            masked = dict(record.get("masked", {}))
+            return Done(value, kept=True, masked=masked, **{name: record[name] for name in names})
         except (KeyError, TypeError, ValueError):
             return None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from mmsp_nb.mapping.plan import Done, Plan
 from mmsp_nb.mapping.prompts import Prompts
@@ -14,6 +15,7 @@ from mmsp_nb.mapping.rows import Rows
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.protocol.items import UsageMetadata
+from mmsp_nb.protocol.suggestions import shown
 
 if TYPE_CHECKING:
     from mmsp_nb.answer import Answer
@@ -88,6 +90,9 @@ class Mapped(Sequence[Any]):
     def __getitem__(self, position: int | slice) -> Any:
         if isinstance(position, slice):
             return [self[each] for each in range(*position.indices(len(self)))]
+        if not hasattr(position, "__index__"):
+            raise TypeError(f"answers are found by their position, not by {shown(position)}{self._by(position)}")
+        position = operator.index(position)
         if not -len(self) <= position < len(self):
             raise IndexError(f"there are {len(self)} rows")
         slot = self._slot(position % len(self))
@@ -95,6 +100,26 @@ class Mapped(Sequence[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return (self[position] for position in range(len(self)))
+
+    def _by(self, label: Any) -> str:
+        """The position of the row that a table's index or a dict calls ``label``, as a hint."""
+        found = next((at for at in range(len(self)) if isinstance(label, str) and self._rows.label(at) == label), None)
+        return "" if found is None else f"; that row is at {found}"
+
+    def __copy__(self) -> Mapped:
+        """A result of its own with the same answers: a retry of one leaves the other as it is."""
+        made = Mapped(self._plan, self._rows, self._prompts, self._given)
+        made._slots, made._keys, made.stopped = dict(self._slots), dict(self._keys), self.stopped
+        return made
+
+    def __deepcopy__(self, memo: Any) -> Mapped:
+        return self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "the result of map() holds a client with its key, so it cannot be pickled: pickle list(answers) or "
+            "answers.to_frame(), or give map() a checkpoint"
+        )
 
     # looking
 
@@ -121,6 +146,17 @@ class Mapped(Sequence[Any]):
     def cost(self) -> Decimal | None:
         """List price of all rows in US dollars; None when it is not known."""
         return None if self._plan.cost_of is None else self._plan.cost_of(self.usage)
+
+    @property
+    def masked(self) -> dict[str, int]:
+        """How many keys were replaced by ``***`` before the model read them, in all rows, by place.
+
+        The places are ``prompt``, ``system``, ``tools`` (their descriptions) and ``results``; see `Turn.masked`.
+        """
+        total = Counter[str]()
+        for slot in self._slots.values():
+            total.update(slot.masked if isinstance(slot, Done) else {})
+        return dict(total)
 
     @property
     def model(self) -> str:
@@ -215,7 +251,7 @@ class Mapped(Sequence[Any]):
         if plan.typed is not None and done.data is not None:
             typed = plan.typed.again()
             typed.restore(done.data)
-        asked = self._prompts.messages(position, self._rows[position])
+        asked = plan.read(self._prompts.messages(position, self._rows[position]))
         messages = [*asked, *done.said]
         return Answer(
             Turn(
@@ -231,6 +267,7 @@ class Mapped(Sequence[Any]):
                 reason="answer",
                 outcomes=list(done.outcomes),
                 typed=typed,
+                masked=dict(done.masked),
                 duration=done.duration,
                 history=list(messages),
                 prices=plan.prices,

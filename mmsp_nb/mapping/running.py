@@ -80,7 +80,7 @@ class Run:
     Attributes:
         total: Rows altogether; None where nobody knows.
         answered, failed, kept: Rows that have an answer, that have none in the end, and those whose answer was there.
-        cost: US dollars by list price that this run has taken.
+        cost: US dollars by list price that this run has taken. ``masked``: keys that were replaced in it.
 
     Raises ValueError for options that are none, BudgetExceededError where all would cost too much.
     """
@@ -93,7 +93,7 @@ class Run:
             raise ValueError(f"budget cannot be kept: the prices of {self.plan.model} are not known")
         self.total = result._rows.length
         self.answered = sum(isinstance(slot, Done) for slot in result._slots.values())
-        self.failed = self.kept = 0
+        self.failed = self.kept = self.masked = 0
         self.cost = Decimal(0)
         self._priced = self._running = 0
         self._first_time = not result._slots
@@ -339,6 +339,7 @@ class Run:
     def _answer(self, job: Job, done: Done) -> None:
         self._bad_luck = 0
         self._pay(done.usage)
+        self.masked += sum(done.masked.values())
         if self._journal is not None:
             self._journal.add(job.key, done.record())
         if self.options.dedupe:
@@ -413,6 +414,8 @@ class Run:
             parts.append(f"{self.kept:,} were there")
         if self.failed:
             parts.append(f"{self.failed:,} failed")
+        if self.masked:
+            parts.append(f"{self.masked:,} key{'' if self.masked == 1 else 's'} masked")
         if self.cost:
             spent = dollars(self.cost)
             left = None if self.total is None else self.total - self.answered - self.failed

@@ -20,7 +20,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 
 from . import resolving, tee
 from .asker import run_in_threads
-from .drawing import ending, footer
+from .drawing import ending, footer, noted
 from .failures import calm, stopped, summary
 from .host import form, in_kernel
 from .options import OptionError
@@ -101,6 +101,8 @@ class Column:
         turn = self.turns[-1] if self.turns else None
         if error is None:
             self.panel.output.close(now, note=ending(turn), footer=footer(turn, now - began))
+            if unread := noted("", turn):
+                self.panel.add(unread)
             return
         self.error = error
         stop = isinstance(error, asyncio.CancelledError)
@@ -288,8 +290,8 @@ class Comparing:
 def _client(label: str, asking: Asking) -> Any:
     from mmsp_nb import choosing
 
-    if label.isidentifier() and hasattr(asking.namespace.get(label), "streaming_response_stateful"):
-        client = resolving.client(label, asking.namespace)
+    if label.isidentifier() and hasattr(asking.names.get(label), "streaming_response_stateful"):
+        client = resolving.client(label, asking.names)
         return client.sibling() if hasattr(client, "sibling") else choosing.stateful(client)
     return choosing.make_client(label, {"transport": getattr(asking.chat, "_transport", None)})
 

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from mmsp_nb import hosts, terminal
+from mmsp_nb.keyless import said
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import AbortError
 
@@ -29,7 +30,7 @@ from .secrets import remember
 from .stopping import Stoppable
 from .stretch import Message, Stretch
 
-__all__ = ["Drawing", "ending", "footer"]
+__all__ = ["Drawing", "ending", "footer", "noted"]
 
 _LIMITS = {"max_turns": "requests", "max_calls": "tool calls", "max_cost": "cost"}
 
@@ -115,7 +116,7 @@ class Drawing:
             calm(error, where=True)
 
     def _close(self, note: str, footer: str = "") -> None:
-        self._output.close(time.monotonic(), note=note, footer=footer)
+        self._output.close(time.monotonic(), note=noted(note, self._turn(), self._before), footer=footer)
         self.session.release()
 
     def _approve(self, live: bool) -> str | None:
@@ -187,6 +188,15 @@ def _price(cost: Any) -> str | None:
     if cost is None:
         return None
     return f"${cost:.4f}" if cost < 1 else f"${cost:.2f}"
+
+
+def noted(note: str, turn: Any, before: Any = None) -> str:
+    """``note``, and which keys the model did not read, and how it would; ``before`` is the turn before."""
+    if turn is None or not turn.masked:
+        return note
+    unread = said(turn.masked, None if before is None else before.masked)
+    more = unread and f"{unread} (%config MMSPMagics.mask_keys = False sends keys)"
+    return " · ".join(part for part in (note, more) if part)
 
 
 def ending(turn: Any) -> str:

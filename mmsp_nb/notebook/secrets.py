@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
+from mmsp_nb import masking
 from mmsp_nb.masking import MASK, mask_keys
 
 __all__ = ["Secrets", "mask", "mask_exception", "remember"]
@@ -73,8 +74,9 @@ def mask(text: str, *, running: bool = False) -> str:
 
 
 def remember(*values: str | None) -> None:
-    """Hide these values from now on."""
+    """Hide these values from now on, from models as well."""
     _secrets.remember(*values)
+    masking.remember(*values)
 
 
 def mask_exception(error: BaseException) -> None:

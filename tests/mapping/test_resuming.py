@@ -168,6 +168,28 @@ def test_a_line_that_was_cut_is_left_out_with_a_word_where_and_the_rest_is_used(
         assert len(Journal(where)) == 5, "what came after the cut line stands on a line of its own"
 
 
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"key": ["a"]}', b'{"key": 5}', b"5", b"\xff\xfe"])
+def test_a_line_that_is_no_record_is_left_out_with_a_warning(echo: Echo, tmp_path: Path, line: bytes):
+    where = tmp_path / "kept"
+    mmsp_nb.map(ROWS[:3], client=echo.client(), checkpoint=where)
+    where.write_bytes(where.read_bytes() + line + b"\n")
+    asked = len(echo.order)
+    with pytest.warns(RuntimeWarning, match="line 5: damaged, and left out"):
+        assert mmsp_nb.map(ROWS[:3], client=echo.client(), checkpoint=where).ok
+    assert len(echo.order) == asked
+
+
+@pytest.mark.parametrize("where", [5, True, ["a"]])
+def test_a_checkpoint_that_is_no_path_is_named(echo: Echo, where):
+    with pytest.raises(TypeError, match="checkpoint is the path of a file such as 'answers.jsonl', not"):
+        mmsp_nb.map(ROWS[:1], client=echo.client(), checkpoint=where)
+
+
+def test_a_checkpoint_in_a_folder_that_is_not_there_names_the_folder(echo: Echo, tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match="checkpoint cannot be made: there is no such folder.*nowhere"):
+        mmsp_nb.map(ROWS[:1], client=echo.client(), checkpoint=tmp_path / "nowhere" / "kept")
+
+
 def test_a_file_that_is_no_checkpoint_is_left_as_it_is(echo: Echo, tmp_path: Path):
     where = tmp_path / "data.jsonl"
     for content in ('{"text": "mine"}\n', "not json at all", '{"format": "mmsp_nb rows", "version": 9}\n'):
@@ -202,7 +224,8 @@ def test_a_full_disk_is_warned_of_once_and_the_answers_are_there(echo: Echo, tmp
 def test_a_key_in_an_answer_does_not_get_into_the_file(echo: Echo, tmp_path: Path, monkeypatch):
     key = "sk-proj-aB3dE5gH7jK9mN1pQ3s"
     monkeypatch.setenv("SOME_API_KEY", "plain-secret-value")
-    result = mmsp_nb.map([f"x {key}", "plain-secret-value"], client=echo.client(), checkpoint=tmp_path / "kept")
+    rows, kept = [f"x {key}", "plain-secret-value"], tmp_path / "kept"
+    result = mmsp_nb.map(rows, client=echo.client(), checkpoint=kept, mask_keys=False)
     assert result[0] == f"<x {key}>"
     written = (tmp_path / "kept").read_text()
     assert key not in written and "plain-secret-value" not in written

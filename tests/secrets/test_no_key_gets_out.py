@@ -188,9 +188,9 @@ def test_bad_arguments_show_no_key(arguments: dict[str, Any]) -> None:
 
 @pytest.fixture
 def talk(provider: FakeProvider, client: AutoLLMClient) -> Conversation:
-    """A conversation in which every secret was used or said."""
+    """A conversation in which every secret was used or said, since it was told to send them."""
     script(provider)
-    chat = Conversation(client=client, tools=[leaky])
+    chat = Conversation(client=client, tools=[leaky], mask_keys=False)
     chat.ask(f"My key is {planted.PROMPT}. How high is the tide in Brest and in Rome?")
     sent = json.dumps([request.body for request in provider.requests])
     assert all(secret in sent for secret in (planted.PROMPT, planted.RESULT))
@@ -213,7 +213,7 @@ def test_a_cassette_holds_no_key(provider: FakeProvider, tmp_path: Path) -> None
     script(provider)
     tape = tmp_path / "tape.jsonl"
     client = make(provider, "openai-chat", Cassette(tape, "all"))
-    Conversation(client=client, tools=[leaky]).ask(f"My key is {planted.PROMPT}.")
+    Conversation(client=client, tools=[leaky], mask_keys=False).ask(f"My key is {planted.PROMPT}.")
     assert provider.requests and tape.stat().st_size
     assert found(tape.read_bytes()) == []
 
@@ -231,7 +231,7 @@ def test_trace_files_hold_no_key(
 ) -> None:
     monkeypatch.setenv("MMSP_CACHE_DIR", str(tmp_path))
     script(provider)
-    chat = Conversation(client=client, tools=[leaky], config={"trace_id": "talk"})
+    chat = Conversation(client=client, tools=[leaky], config={"trace_id": "talk"}, mask_keys=False)
     chat.ask(f"My key is {planted.PROMPT}.")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import json
+import pickle
 
 import nbformat
 import pytest
@@ -199,7 +200,8 @@ def test_a_key_in_what_was_said_stays_out_of_the_file(tmp_path, monkeypatch):
     signature = {"signature": shaped}  # opaque, and sent again as it is
     said = {"type": "text.done", "text": f"{shaped} {named} token = tokenizer", "fidelity": signature}
     picture = {"type": "image_url.done", "image_url": "data:image/png;base64,AAA+eyJaB3dE5gH7jK9mN1pQ"}
-    chat = Conversation(client=ScriptedClient([said, call("f", key=shaped)], [text(named)]), system=f"Use {shaped}")
+    client = ScriptedClient([said, call("f", key=shaped)], [text(named)])
+    chat = Conversation(client=client, system=f"Use {shaped}", mask_keys=False)
     chat.ask([shaped, picture])
     again = load(chat.save(tmp_path / "talk.jsonl"))
     items = [item for message in again.messages for item in message["content_items"]]
@@ -307,3 +309,8 @@ def test_formats_are_checked(chat, tmp_path):
         chat.export(format="markdwn")
     with pytest.raises(ValueError, match=r"\.ipynb"):
         chat.export(tmp_path / "talk.doc")
+
+
+def test_pickling_a_conversation_says_what_keeps_it():
+    with pytest.raises(TypeError, match=r"chat\.save\(path\) keeps it, mmsp_nb\.load\(path\) reads it"):
+        pickle.dumps(Conversation("demo"))
