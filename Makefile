@@ -14,10 +14,12 @@ FUZZ_TIME ?= 60
 FUZZ ?=
 # How many processes the tests share; 0 runs them in one.
 WORKERS ?= 2
+# Environments that tests use beside the project's own.
+BESIDE := ipykernel629 ipython734 reference
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record kernels bench faults fuzz clean
+.PHONY: docs binder help lab demo install test check lint format format-check typecheck unit fetch-model notebooks conformance conformance-record beside bench faults fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -38,13 +40,13 @@ install: ## the environment with everything for development
 test: check ## every check and every test, the notebooks included
 	@$(INSTALL) browser
 	@$(BIN)/python scripts/lab.py fetch
-	@$(BIN)/python scripts/old_kernels.py
+	@$(BIN)/python scripts/environments.py $(BESIDE)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered --nbval tests $(NOTEBOOKS)
 
 check: lint format-check typecheck ## lint, format and types, without the tests
 
 unit: install ## the tests that start no kernel, no browser and no local model
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not kernel and not browser and not local_model" tests
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not kernel and not browser and not local_model and not reference" tests
 
 lint: install ## ruff check
 	@$(BIN)/ruff check $(CODE)
@@ -81,15 +83,15 @@ conformance: install ## this package and the reference side by side, live, 3,000
 conformance-record: install ## the same, and keeps the reference's results for the ordinary tests
 	@$(BIN)/python tests/conformance/run.py --record
 
-kernels: install ## environments with the oldest ipykernel and with Colab's IPython, in .venvs/
-	@$(BIN)/python scripts/old_kernels.py
+beside: install ## environments with the oldest ipykernel, Colab's IPython and the reference, in .venvs/
+	@$(BIN)/python scripts/environments.py $(BESIDE)
 
-bench: kernels ## speed, memory and output beside their peers, into benchmarks/RESULTS.md
-	@-$(BIN)/python scripts/side_environment.py peers chatlas==0.23.0 openai ipython
+bench: beside ## speed, memory and output beside their peers, into benchmarks/RESULTS.md
+	@-$(BIN)/python scripts/environments.py peers
 	@$(BIN)/python benchmarks/run.py
 
 fuzz: install ## looks for faults in all that is read, FUZZ_TIME seconds for each of FUZZ (all) targets; see tests/fuzz
-	@$(BIN)/python scripts/side_environment.py fuzz . atheris==3.0.0
+	@$(BIN)/python scripts/environments.py fuzz
 	@nice -n 15 .venvs/fuzz/bin/python tests/fuzz/run_fuzz.py --time $(FUZZ_TIME) $(FUZZ)
 
 faults: install ## every fault in every dialect for every consumer, into benchmarks/FAULTS.md

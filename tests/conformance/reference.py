@@ -8,36 +8,22 @@ import subprocess
 import sys
 import tempfile
 import threading
-import venv
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-VENV = ROOT / ".venvs" / "reference"
-PACKAGES = ("mmsp==0.5.6", "openai==3.57.0", "anthropic==2.14.0", "google-genai==3.6.1")
 DRIVER = Path(__file__).with_name("driver.py")
 
-
-def install() -> Path:
-    """The reference's interpreter; its environment is made when it is not there yet."""
-    bin_dir = VENV / ("Scripts" if os.name == "nt" else "bin")
-    python = bin_dir / ("python.exe" if os.name == "nt" else "python")
-    marker = VENV / "installed.txt"
-    wanted = "\n".join(PACKAGES)
-    if not (marker.exists() and marker.read_text() == wanted):
-        print(f"making {VENV} with {', '.join(PACKAGES)}", file=sys.stderr)
-        venv.create(VENV, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-        marker.write_text(wanted)
-    return python
+sys.path.insert(0, str(ROOT / "scripts"))
+import environments  # noqa: E402
 
 
 class Reference:
     """The running reference. One that stops answering is replaced: the case is then reported as such."""
 
     def __init__(self, timeout: float = 90.0) -> None:
-        self._python = install()
+        self._python = environments.make("reference")
         self._timeout = timeout
         self._home = tempfile.TemporaryDirectory(prefix="reference-")
         self._process: subprocess.Popen[str] | None = None

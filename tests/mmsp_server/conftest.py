@@ -1,6 +1,6 @@
 """The reference's MMSP server, as a black box in a process of its own.
 
-These tests need the environment that ``make conformance`` makes. Where it is not there, they are not collected.
+These tests need the environment that ``make beside`` makes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "switching"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 pytest.register_assert_rewrite(*{"wire_rules", "switch_kinds"} - sys.modules.keys())
 
-from mmsp_server_process import DEMO, KEY, MmspServer, python  # noqa: E402
+from conformance.reference import environments  # noqa: E402
+from mmsp_server_process import DEMO, KEY, MmspServer  # noqa: E402
 from switch_kinds import KINDS  # noqa: E402
-
-if not python().exists():
-    collect_ignore_glob = ["test_*.py"]
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +40,8 @@ def upstream() -> Iterator[FakeProvider]:
 
 @pytest.fixture(scope="module")
 def server(upstream: FakeProvider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MmspServer]:
+    if not environments.is_made("reference"):
+        pytest.skip("make beside makes .venvs/reference")
     with DemoServer() as demo:
         rows: list[dict[str, Any]] = [
             {"server_model_id": name, "model_id": "demo", "client_type": kind, "base_url": demo.base_url + path}

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from conformance.reference import VENV
+from conformance.reference import environments
 
 KEY = "team-key"
 DEMO = {
@@ -25,11 +25,6 @@ DEMO = {
 _READY = "Running on http"
 _ATTEMPTS = 3
 _PATIENCE = 60.0
-
-
-def python() -> Path:
-    """The interpreter of the reference's environment, be it there or not."""
-    return VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 class MmspServer:
@@ -59,7 +54,7 @@ class MmspServer:
     def _start(self, port: int) -> str:
         environment = {"HOME": str(self.folder), "MMSP_CACHE_DIR": str(self.folder), "PATH": os.defpath}
         self._process = process = subprocess.Popen(
-            [python(), "-u", "-W", "ignore", "-m", "mmsp.integration.server"]
+            [environments.python_of("reference"), "-u", "-W", "ignore", "-m", "mmsp.integration.server"]
             + ["--config", self._config, "--host", "127.0.0.1", "--port", str(port)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

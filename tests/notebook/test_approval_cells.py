@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Cell, Kernel
+    from kernels import Cell, Kernel
 
 pytestmark = pytest.mark.kernel
 

@@ -7,8 +7,7 @@ import time
 from typing import Any
 
 import pytest
-
-from conftest import Cell, Kernel
+from kernels import Cell, Kernel
 
 pytestmark = pytest.mark.kernel
 

@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -254,27 +251,3 @@ def test_a_client_with_a_history_brings_it_along(shell: InteractiveShell, capsys
     shell.user_ns["other"] = client
     run(shell, "%%mmsp --client other\nhi", capsys)
     assert [len(message["content_items"]) for message in client.history] == [1, 1, 1, 1]
-
-
-REFERENCE = Path(__file__).parents[2] / ".venvs" / "reference" / "lib"
-
-if SITES := list(REFERENCE.glob("python*/site-packages/mmsp")):
-
-    def test_a_client_of_the_reference_package_answers_cells(tmp_path: Path) -> None:
-        """In a process of its own, whose path has that package behind ours."""
-        code = (
-            f"import sys; sys.path.append({str(SITES[0].parent)!r})\n"
-            "from mmsp import AutoLLMClient\n"
-            "from mmsp_nb.testing import FakeProvider, streams\n"
-            "import IPython.core.interactiveshell as i; s = i.InteractiveShell.instance()\n"
-            "s.run_line_magic('load_ext', 'mmsp_nb')\n"
-            "with FakeProvider(streams.reply('text', 'chat'), streams.reply('text', 'chat')) as provider:\n"
-            "    s.user_ns['theirs'] = AutoLLMClient('any-model', 'key', provider.url('/v1'), 'openai-chat')\n"
-            "    s.run_cell('%%mmsp --client theirs\\nhi')\n"
-            "    s.run_cell('%%mmsp\\nand on')\n"
-            "    sent = provider.requests[1].body['messages']\n"
-            "print('SENT', [m['role'] for m in sent if m['role'] != 'system'], bool(s.user_ns['_mmsp'].text))\n"
-        )
-        env = {**os.environ, "IPYTHONDIR": str(tmp_path)}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
-        assert "SENT ['user', 'assistant', 'user'] True" in done.stdout, done.stdout + done.stderr

@@ -14,10 +14,9 @@ from typing import Any
 
 import nbformat
 import pytest
+from kernels import SETUP, Kernel
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
-
-from conftest import SETUP, Kernel
 
 pytestmark = pytest.mark.kernel
 
@@ -58,7 +57,7 @@ KERNELS: dict[str, tuple[list[str] | None, str]] = {
     "nest_asyncio": (None, "import nest_asyncio; nest_asyncio.apply()"),
     "nest_asyncio2": (None, "import nest_asyncio2; nest_asyncio2.apply()"),
 }
-if COLAB.exists():  # by make kernels
+if COLAB.exists():  # by make beside
     KERNELS["IPython 7.34"] = ([str(COLAB), "-m", "ipykernel_launcher"], "assert get_ipython().kernel")
 
 

@@ -28,7 +28,7 @@ def test_an_interrupt_ends_a_cell_within_a_fifth_of_a_second(interrupts: ModuleT
     """The best of three: a busy machine may delay one, not each of them. The next question is answered each time."""
     python = sys.executable if where == "this one" else interrupts.OLD
     if not Path(python).exists():
-        pytest.skip("make kernels makes .venvs/ipykernel629")
+        pytest.skip("make beside makes .venvs/ipykernel629")
     found = interrupts.measure(python, 3)
     assert len(found) == len(interrupts.STATES) * len(interrupts.CELLS)
     best = {state: min(times) for state, times in found.items()}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from conftest import Cell, Kernel
+from kernels import Cell, Kernel
 
 pytestmark = pytest.mark.kernel
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernels import SETUP, Kernel
 
-from conftest import SETUP, Kernel
 from mmsp_nb.notebook import stopping
 from mmsp_nb.notebook.stopping import AFTER, Page, Stoppable, served_kernel
 
