@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from conftest import Cell, Kernel
+from kernels import Cell, Kernel
 
 pytestmark = pytest.mark.kernel
 
