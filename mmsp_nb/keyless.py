@@ -6,7 +6,7 @@ looked through again. Clients know nothing of it: they send what they are given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from mmsp_nb.masking import conceal, concealable, environment_secrets, remembered
@@ -87,7 +87,9 @@ class KeyMask:
             changed["system_prompt"] = self._texts[system]
         if tools := config.get("tools"):
             if tools != self._tools[0]:
-                self._tools = tools, self._plain(tools)
+                # looked through at once first: there are many short texts in it, and hardly ever a key
+                clean = not conceal("\n".join(_texts_in(tools)), self._known)[1]
+                self._tools = tools, tools if clean else self._plain(tools)
             changed["tools"] = self._tools[1]
         return {**config, **changed} if any(changed[name] is not config[name] for name in changed) else config
 
@@ -109,9 +111,19 @@ class KeyMask:
         outcome.text = self.text(outcome.text, "results")
 
 
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(each)
+
+
 def client_secrets(client: Any) -> set[str]:
     """What ``client`` was given that is a key: its key, headers that are called so, and what its address holds."""
     route = getattr(getattr(client, "_endpoint", None), "route", None)
+    if route is None:
+        return set()
     from mmsp_nb.providers.routing import Route
 
     if not isinstance(route, Route):

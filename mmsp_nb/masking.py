@@ -132,9 +132,11 @@ def conceal(text: str, known: Iterable[tuple[str, str]] = ()) -> tuple[str, int]
 
         def hide(match: re.Match[str]) -> str:
             nonlocal count
-            hidden = _hide_shaped(match) if _is_key(match["keep"], match[0][len(match["keep"]) :]) else match[0]
-            count += hidden != match[0]
-            return hidden
+            whole = match[0]
+            if not _is_key(match["keep"], whole[len(match["keep"]) :]) or (hidden := _hide_shaped(match)) == whole:
+                return whole
+            count += 1
+            return hidden + whole[len(whole.rstrip(".")) :]  # the end of a sentence is no part of a key
 
         text = _KEY.sub(hide, text)
     return text, count

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.choosing import stateful
+from mmsp_nb.keyless import KeyMask
 from mmsp_nb.protocol.copying import copy_item, copy_messages
 from mmsp_nb.protocol.errors import UnsupportedOperationError
 from mmsp_nb.protocol.history import now_ms
@@ -268,6 +269,9 @@ class Tree:
         if turn is not None:
             made.usage, made.prices, made.duration = turn.usage, turn.prices, turn.duration
             made.first_token, made.started, made.client_type = turn.first_token, turn.started, turn.client_type
+        if self.mask_keys:  # type: ignore[attr-defined]
+            mask = KeyMask.of(self.client)
+            summary, made.masked = mask.text(summary, "prompt"), mask.found
         made.messages = [_said("user", SUMMARY_HEAD + "\n\n" + summary), _said("assistant", "Understood.")]
         made.history = copy_messages(made.messages)
         made.parent = self.turns[end - 1].id

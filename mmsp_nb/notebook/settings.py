@@ -49,7 +49,7 @@ def find(
 
 
 def apply(magics: Any, environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> list[str]:
-    """Set the traits that no traitlets config has set. Returns what is wrong, a line each."""
+    """Set the traits that no traitlets config has set. Returns what is wrong, or is to be known, a line each."""
     from traitlets import TraitError
 
     traits = magics.traits(config=True)
@@ -61,6 +61,8 @@ def apply(magics: Any, environ: Mapping[str, str] = os.environ, folder: Path | N
         try:
             setattr(magics, name, _read(traits[name], value))
             magics.sources[name] = source
+            if name == "mask_keys" and not magics.mask_keys:  # a folder that was opened may have said so
+                faults.append(f"{source}: mask_keys is off, so keys in prompts and results are sent to models")
         except (TraitError, ValueError) as error:
             faults.append(f"{source}: {name} = {value!r} cannot be used: {' '.join(str(error).split())[:200]}")
     return faults

@@ -115,7 +115,8 @@ def test_filter_and_search():
 
 
 def test_keys_are_hidden_everywhere():
-    chat = Conversation(client=Copied([thinking(KEY), call("look", at=KEY)], [text(f"the key {KEY} is")]), tools=[look])
+    client = Copied([thinking(KEY), call("look", at=KEY)], [text(f"the key {KEY} is")])
+    chat = Conversation(client=client, tools=[look], mask_keys=False)
     chat.ask(f"my key is {KEY}")
     page = Page(chat)
     rows = page.ask("hello")[1]["rows"]

@@ -107,6 +107,14 @@ def test_a_prompt_that_failed_is_sent_again_without_keys(provider: FakeProvider,
     assert len(provider.requests) == 2 and chat.turns[0].masked == {"prompt": 1}
 
 
+def test_a_summary_that_was_given_arrives_without_keys(provider: FakeProvider, client: AutoLLMClient) -> None:
+    chat = say(provider, client, "hello")
+    summary = chat.compact(f"The key is {planted.PROMPT}.", keep=0)
+    assert summary is not None and summary.masked == {"prompt": 1}
+    chat.ask("And now?")
+    assert "The key is sk-ant-***." in received(provider) and found(received(provider)) == []
+
+
 # tools
 
 
@@ -277,7 +285,8 @@ def test_what_only_begins_like_a_key_stays(text: str) -> None:
     ],
 )
 def test_keys_of_every_kind_are_taken_out(text: str, clean: str) -> None:
-    assert conceal(f"before {text} after") == (f"before {clean} after", 1)
+    assert conceal(f"before {text} after, ({text}).") == (f"before {clean} after, ({clean}).", 2)
+    assert conceal(f"It is {text}.") == (f"It is {clean}.", 1)
 
 
 def test_plain_words_and_short_numbers_of_variables_stay() -> None:
@@ -368,6 +377,15 @@ def test_the_setting_sends_keys_and_counts_for_the_chat_in_use(shell: Interactiv
     screen(shell, "%config MMSPMagics.mask_keys = True")
     screen(shell, f"%%mmsp\nIs {planted.RESULT} a key?")
     assert planted.RESULT not in received(provider)
+
+
+def test_a_folder_that_switches_it_off_is_named(shell: InteractiveShell, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.mmsp_nb]\nmask_keys = false\n")
+    shown = screen(shell, "%reload_ext mmsp_nb")
+    assert "mask_keys is off" in shown and str(tmp_path / "pyproject.toml") in shown
+    screen(shell, "%mmsp new other")
+    magics: Any = shell.magics_manager.registry["MMSPMagics"]
+    assert magics.chats.get("other").mask_keys is False
 
 
 def test_columns_of_a_comparison_arrive_without_keys(shell: InteractiveShell, provider: FakeProvider) -> None:
