@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 if TYPE_CHECKING:
     from mmsp_nb.conversation import Conversation
@@ -46,6 +46,12 @@ class Keeping:
         from mmsp_nb.exports import export
 
         return export(cast("Conversation", self), path, format=format)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Conversation holds a client with its key, so it cannot be pickled: chat.save(path) keeps it, "
+            "mmsp_nb.load(path) reads it, and copy.copy(chat) or chat.fork() is another one"
+        )
 
     def browse(self) -> Any:
         """Look into the conversation: a widget for a notebook, live, with all that can be done to its turns."""

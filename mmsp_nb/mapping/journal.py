@@ -6,6 +6,7 @@ rows may be added, moved or taken out between two runs, and a changed prompt is 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ import pydantic_core
 
 from mmsp_nb._version import __version__
 from mmsp_nb.masking import without_secrets
+from mmsp_nb.protocol.suggestions import shown
 
 __all__ = ["Journal", "key_of", "memory"]
 
@@ -52,12 +54,19 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"checkpoint is the path of a file such as 'answers.jsonl', not {shown(path)}")
         self.path = Path(path).expanduser()
         self._records: dict[str, dict[str, Any]] = {}
         self._whole = True  # whether the file ends with a line's end
         self._failed = False
         self._read()
-        self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                errno.ENOENT, "checkpoint cannot be made: there is no such folder", str(self.path.parent)
+            ) from None
         if not self._records and os.fstat(self._file).st_size == 0:
             self._append({"format": FORMAT, "version": VERSION, "by": f"mmsp_nb {__version__}"})
 
@@ -122,7 +131,7 @@ class Journal:
             if not line:
                 continue
             record = _parsed(line)
-            if record is None or "key" not in record:
+            if record is None or not isinstance(record.get("key"), str):
                 warnings.warn(f"{self.path}, line {number}: damaged, and left out", RuntimeWarning, stacklevel=4)
             else:
                 self._records[record["key"]] = record
@@ -131,7 +140,7 @@ class Journal:
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

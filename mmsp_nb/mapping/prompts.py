@@ -60,7 +60,7 @@ class Prompts:
 
     def _read(self, prompt: str) -> Template:
         try:
-            template = Template(prompt)
+            template = Template(prompt, unknown=self._known())
         except OptionError as error:
             column = next((name for name in _texts(self._rows) if f"{{{{{name}}}}}" in prompt), None)
             if column is None or column.isidentifier():
@@ -74,6 +74,12 @@ class Prompts:
                 f"put {{{{{_texts(self._rows)[0] if self._rows.columns else self._rows.name}}}}} where the row belongs"
             )
         return template
+
+    def _known(self) -> str:
+        """What expressions can use, for one that uses something else."""
+        columns = [name for name in _texts(self._rows) if name.isidentifier()]
+        shown = [*columns[:8], *(["..."] if len(columns) > 8 else []), "row", "index"]
+        return f"an expression knows {', '.join(shown)}, and what names={{...}} or names=globals() adds"
 
     def messages(self, position: int, row: Any) -> list[UniMessage]:
         """What is sent for a row. Raises InvalidMessageError, or what the user's function raises."""

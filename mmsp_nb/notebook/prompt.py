@@ -28,6 +28,8 @@ CANDIDATES = 200
 
 MAX_TEXT = 20_000
 
+LITERALLY = "write \\{{ for the characters themselves"
+
 
 class Expression:
     """One ``{{...}}``: its ``source``, where it stands (``start``, ``end``), its 1-based ``line``."""
@@ -76,6 +78,8 @@ def _complete(text: str, start: int, line: int) -> Expression:
 class Template:
     """A prompt that is read once and filled any number of times, each time with other variables.
 
+    ``unknown`` is what helps where an expression uses a name that is not there, and no other is like it.
+
     Attributes:
         names: The names that its expressions use.
 
@@ -83,7 +87,8 @@ class Template:
         OptionError: an expression is never closed, or is no Python expression.
     """
 
-    def __init__(self, text: str, first_line: int = 1) -> None:
+    def __init__(self, text: str, first_line: int = 1, *, unknown: str = LITERALLY) -> None:
+        self._unknown = unknown
         self._expressions = expressions(text, first_line)
         self._codes = [_compiled(expression) for expression in self._expressions]
         self._literals: list[str] = []
@@ -100,7 +105,7 @@ class Template:
         Raises OptionError for an expression that fails. All are evaluated before anything is inserted.
         """
         pairs = zip(self._expressions, self._codes, strict=True)
-        values = [_evaluate(expression, code, namespace) for expression, code in pairs]
+        values = [_evaluate(expression, code, namespace, self._unknown) for expression, code in pairs]
         parts: list[Any] = []
         for literal, value in zip(self._literals, values, strict=True):
             parts.append(literal)
@@ -145,7 +150,7 @@ def _compiled(expression: Expression) -> types.CodeType | None:
         return None
 
 
-def _evaluate(expression: Expression, code: types.CodeType | None, namespace: Mapping[str, Any]) -> Any:
+def _evaluate(expression: Expression, code: types.CodeType | None, namespace: Mapping[str, Any], unknown: str) -> Any:
     try:
         code = code or compile(f"({expression.source}\n)", "<{{expression}}>", "eval")
         # the user's own namespace, so that comprehensions and lambdas see it
@@ -158,7 +163,7 @@ def _evaluate(expression: Expression, code: types.CodeType | None, namespace: Ma
         if isinstance(error, NameError):
             name = getattr(error, "name", None) or ""
             known = [each for each in namespace if not each.startswith("_")]
-            hint = did_you_mean(name, known) or "; write \\{{ for the characters themselves"
+            hint = did_you_mean(name, known) or f"; {unknown}"
         raise OptionError(
             f"line {expression.line}: {{{{{_brief(expression.source)}}}}}: {type(error).__name__}: {message}{hint}"
         ) from None

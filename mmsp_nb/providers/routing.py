@@ -144,11 +144,14 @@ def _vendor(model: str, named: str) -> Vendor:
         if name not in VENDORS:
             close = difflib.get_close_matches(lowered, [*VENDORS, *ALIASES], 1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(VENDORS)}"
-            raise RoutingError(f"no client type {named!r}; {hint}", model=model, client_type=named)
+            named = mask_keys(named)
+            raise RoutingError(f"no client type {named!r}; {hint}", model=mask_keys(model), client_type=named)
     else:
         name = family(model) or ""
         if not name:
-            raise RoutingError(f"no vendor is known for model {model!r}; {_model_hint(model)}", model=model)
+            told = mask_keys(model)
+            hint = _model_hint(model) if told == model else "that is a key: give the model's id, and this as api_key="
+            raise RoutingError(f"no vendor is known for model {told!r}; {hint}", model=told)
     if name == "openai-official" and model.lower().startswith("text-embedding-"):
         name = "openai-embedding"
     return VENDORS[name]

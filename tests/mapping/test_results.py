@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import enum
+import pickle
 from dataclasses import dataclass
 from typing import NamedTuple, TypedDict
 
@@ -12,6 +14,7 @@ from echoes import Echo, refusal, text
 from pydantic import BaseModel
 
 import mmsp_nb
+from mmsp_nb.protocol.errors import InvalidMessageError
 
 
 class Topic(BaseModel):
@@ -125,3 +128,32 @@ def test_a_row_whose_repr_fails_is_shown_all_the_same(echo: Echo):
 
     result = mmsp_nb.map([Bad()], lambda row: "x", client=echo.client())
     assert "<Bad, whose repr fails: RuntimeError>" in repr(result)
+
+
+@pytest.mark.parametrize(("at", "words"), [("x", "'x'; that row is at 0$"), ("nowhere", "'nowhere'$"), (1.5, "1.5$")])
+def test_an_answer_is_found_by_its_position_and_an_index_label_is_told_where(echo: Echo, at, words):
+    result = mmsp_nb.map(FRAME, "{{q}}", client=echo.client())
+    with pytest.raises(TypeError, match="answers are found by their position, not by .*" + words):
+        result[at]
+
+
+def test_a_copy_keeps_its_answers_when_the_other_is_asked_again(echo: Echo):
+    result = mmsp_nb.map(["a", "b"], "{{1 // (row != 'b')}}{{row}}", client=echo.client())
+    for other in (copy.copy(result), copy.deepcopy(result)):
+        assert next(iter(other)) == result[0] and not other.ok
+        other._slots[1] = other._slots[0]
+        assert other.ok and not result.ok
+
+
+def test_pickling_a_result_says_what_can_be_pickled(echo: Echo):
+    result = mmsp_nb.map(["a"], client=echo.client())
+    with pytest.raises(TypeError, match=r"pickle list\(answers\) or answers.to_frame\(\)"):
+        pickle.dumps(result)
+    assert pickle.loads(pickle.dumps(list(result))) == ["<a>"]
+
+
+def test_a_name_that_no_row_has_is_answered_with_those_that_are_there(echo: Echo):
+    factor = 3  # a variable of the caller is not one of the row
+    with pytest.raises(InvalidMessageError, match=r"'factor' is not defined; .* q, score, row, index, and what names="):
+        mmsp_nb.map(FRAME, "{{q}} {{factor}}", client=echo.client())
+    assert mmsp_nb.map(FRAME, "{{q}} {{factor}}", names={"factor": factor}, client=echo.client()).ok

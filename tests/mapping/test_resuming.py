@@ -181,12 +181,12 @@ def test_a_line_that_is_no_record_is_left_out_with_a_warning(echo: Echo, tmp_pat
 
 @pytest.mark.parametrize("where", [5, True, ["a"]])
 def test_a_checkpoint_that_is_no_path_is_named(echo: Echo, where):
-    with pytest.raises(TypeError, match="checkpoint is the path of a file such as 'answers.jsonl', not"):
+    with pytest.raises(TypeError, match=r"checkpoint is the path of a file such as 'answers\.jsonl', not"):
         mmsp_nb.map(ROWS[:1], client=echo.client(), checkpoint=where)
 
 
 def test_a_checkpoint_in_a_folder_that_is_not_there_names_the_folder(echo: Echo, tmp_path: Path):
-    with pytest.raises(FileNotFoundError, match="checkpoint cannot be made: there is no such folder.*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"checkpoint cannot be made: there is no such folder.*nowhere"):
         mmsp_nb.map(ROWS[:1], client=echo.client(), checkpoint=tmp_path / "nowhere" / "kept")
 
 

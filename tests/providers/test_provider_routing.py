@@ -379,3 +379,15 @@ def test_demo_with_an_endpoint_of_the_callers_is_an_ordinary_id() -> None:
 def test_the_demo_model_for_embeddings_gives_embeddings() -> None:
     found = resolve("demo:embedding", environ={})
     assert (found.vendor.name, found.vendor.dialect) == ("openai-embedding", "embeddings")
+
+
+def test_a_key_given_as_the_model_is_told_so_and_not_shown() -> None:
+    key = "sk-proj-aB3dE6gH9kL2mN5pQ8rS"
+    with pytest.raises(
+        RoutingError, match=r"'sk-proj-\*\*\*'; that is a key: give the model's id, and this as api_key="
+    ) as caught:
+        resolve(key, environ={})
+    assert key not in repr(vars(caught.value))
+    with pytest.raises(RoutingError, match=r"no client type 'sk-proj-\*\*\*'") as caught:
+        resolve("demo-like", client_type=key, environ={})
+    assert key not in repr(vars(caught.value))
