@@ -93,7 +93,7 @@ def records(conversation: Conversation, *, times: bool = False, events: bool = F
         "base_url": _own_base_url(conversation.client),
         "config": _config(conversation.config),
         "max_turns": conversation.max_turns,
-        "tools": conversation.tools.names(),
+        "tools": list(dict.fromkeys([*conversation.tools.names(), *conversation._absent])),
         "branch": conversation.branch,
     }
     head |= {name: getattr(conversation, name) for name in ("max_calls", "max_cost", "budget")}

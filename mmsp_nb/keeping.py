@@ -14,6 +14,9 @@ __all__ = ["Keeping"]
 class Keeping:
     """Files of a conversation."""
 
+    _absent: tuple[str, ...] = ()
+    """Tools that the file named and that are not here: the next file names them again."""
+
     def save(self, path: str | Path, *, times: bool = False, events: bool = False) -> Path:
         """Write the conversation, all branches and hidden turns included, to a file that `load` reads.
 

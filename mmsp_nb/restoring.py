@@ -78,7 +78,7 @@ class AbsentClient:
 def restore(path: Path, *, tools: Any, client: Any, options: dict[str, Any]) -> Conversation:
     """See `files.load`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # an editor may have put a mark first
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ConversationFileError("this is no UTF-8 text", path=path, line=line) from None
@@ -108,9 +108,11 @@ def restore(path: Path, *, tools: Any, client: Any, options: dict[str, Any]) -> 
 
 
 def _made(head: Mapping[str, Any], tools: Any, client: Any, options: dict[str, Any]) -> Conversation:
+    absent: tuple[str, ...] = ()
     if tools is None:
         names = head.get("tools", ())
         tools = ToolRegistry(*(tool for tool in registry if tool.name in names))
+        absent = tuple(name for name in names if tools.get(name) is None)
     model = head.get("model", "")
     if client is None:
         try:
@@ -129,7 +131,7 @@ def _made(head: Mapping[str, Any], tools: Any, client: Any, options: dict[str, A
         budget=head.get("budget"),
         name=head.get("name"),
     )
-    conversation._transport = options.get("transport")
+    conversation._transport, conversation._absent = options.get("transport"), absent
     if besides := checked_budget(head.get("spent_besides"), "spent_besides"):
         conversation._costs[BESIDES] = besides
     return conversation

@@ -49,6 +49,20 @@ def trace_files(directory: str | Path | None = None) -> list[Path]:
     return sorted(found, key=lambda path: (-path.stat().st_mtime, str(path)))[:LISTED]
 
 
+def directory_of(given: str | Path) -> Path:
+    """A folder that somebody has named, as a path. Raises TypeError or OSError, in one line, for what is none."""
+    if not isinstance(given, str | Path):
+        raise TypeError(f"directory is the path of a folder with traces, not {type(given).__name__}")
+    directory = Path(given).expanduser()
+    if directory.is_file():
+        raise NotADirectoryError(
+            f"{given} is a file: mmsp_nb.inspect({str(given)!r}) shows one, traces() a folder of them"
+        )
+    if not directory.is_dir():
+        raise FileNotFoundError(f"there is no folder {given}")
+    return directory
+
+
 def find(name: str, directory: str | Path | None = None) -> Path:
     """The file of the trace id ``name``. FileNotFoundError says which there are."""
     from mmsp_nb.protocol.suggestions import did_you_mean
@@ -71,6 +85,9 @@ def traces(directory: str | Path | None = None) -> Any:
 
     Args:
         directory: Default is where traces are written: ``MMSP_CACHE_DIR``, else ``cache``.
+
+    Raises:
+        OSError: There is no such folder.
     """
     from importlib import import_module
 

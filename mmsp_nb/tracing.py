@@ -86,7 +86,7 @@ def load(path: str | Path) -> list[UniMessage]:
     from mmsp_nb.filechecks import item_fault, record_fault  # pydantic's larger half, which only a load needs
 
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         messages: list[UniMessage] = normalize_legacy_messages(record["history"])
         for message in messages:
             for item in message["content_items"]:

@@ -71,7 +71,8 @@ def rows_of(turn: Turn, live: Sequence[Item] = ()) -> list[Row]:
         for item in message["content_items"]
         if item["type"] == "tool_result.done"
     }
-    statuses = {outcome.call["tool_call_id"]: outcome.status for outcome in turn.outcomes}
+    statuses: dict[str, str] = {outcome.call["tool_call_id"]: outcome.status for outcome in turn.outcomes}
+    statuses |= {call["tool_call_id"]: "held" for call in turn.held}
     called: set[str] = set()
     for number, message in enumerate(messages):
         for index, item in enumerate(message["content_items"]):
@@ -104,7 +105,7 @@ def matches(row: Row, kinds: Sequence[str] | None, text: str) -> bool:
     """Whether a row is of one of the kinds and holds ``text``, in any case. Lines above turns go with their rows."""
     if row.kind == "turn":
         return False
-    failed = row.status not in ("ok", "running") or row.kind == "error"
+    failed = row.status not in ("ok", "running", "held") or row.kind == "error"
     if kinds is not None and row.kind not in kinds and not (failed and "error" in kinds):
         return False
     if not text:

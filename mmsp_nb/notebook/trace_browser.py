@@ -12,7 +12,7 @@ import anywidget
 import traitlets
 
 from mmsp_nb.protocol.errors import MMSPError
-from mmsp_nb.traces import find, trace_files
+from mmsp_nb.traces import directory_of, find, trace_files
 
 from .assets import bundle, static_text
 from .file_view import FileView, every
@@ -31,11 +31,11 @@ class TraceBrowser(anywidget.AnyWidget):
     def __init__(self, directory: str | Path | None = None) -> None:
         from mmsp_nb.tracing import trace_directory
 
-        self.directory = Path(directory).expanduser() if directory is not None else trace_directory()
+        self._stop: Callable[[], None] = lambda: None  # first: a widget that is not made is closed, too
+        self.directory = trace_directory() if directory is None else directory_of(directory)
         self._view: FileView | None = None
         self._listed: list[dict[str, Any]] | None = None
         self._lock = threading.Lock()
-        self._stop: Callable[[], None] = lambda: None
         super().__init__(_esm=bundle("traces.js"), _css=static_text("inspector.css") + static_text("traces.css"))
         self.on_msg(_received)
 

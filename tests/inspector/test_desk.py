@@ -22,9 +22,10 @@ import inspected
 from agent_scripted import Gate, ScriptedClient, call, text, thinking
 from hostile_payloads import PAYLOADS
 
-from mmsp_nb import Conversation
+from mmsp_nb import Conversation, Policy
 from mmsp_nb.notebook.assets import bundle
 from mmsp_nb.notebook.desk import Desk
+from mmsp_nb.notebook.rows import describe, matches, rows_of
 from mmsp_nb.traces import TracePage, find
 
 KEY = "sk-ant-api03-" + "a1b2c3d4" * 4
@@ -98,6 +99,24 @@ def test_rows_join_calls_with_results_and_name_what_failed():
     assert (rows[3]["name"], rows[3]["args"], rows[3]["result"]["text"]) == ("look", 'at="x"', "seen x")
     assert (rows[3]["status"], rows[4]["status"]) == ("ok", "unknown")
     assert "<strong>done</strong>" in rows[5]["html"]
+
+
+def test_a_call_that_waits_for_a_word_is_marked_as_not_run_and_is_no_error():
+    def delete(path: str) -> str:
+        """Delete a file."""
+        return "gone"
+
+    chat = Conversation(
+        client=ScriptedClient([call("delete", path="x")], [text("done")]),
+        tools=[delete],
+        policy=Policy(ask=["delete"], unattended="wait"),
+    )
+    chat.ask("delete x")
+    [row] = [row for row in rows_of(chat.turns[0]) if row.kind == "tool"]
+    assert describe(row)["status"] == "held"
+    assert not matches(row, ["error"], "")
+    chat.approve()
+    assert "ok" in [describe(row)["status"] for turn in chat.turns for row in rows_of(turn) if row.kind == "tool"]
 
 
 def look(at: str) -> str:

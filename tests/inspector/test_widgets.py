@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -69,6 +70,20 @@ def test_traces_are_listed_and_shown(tmp_path, monkeypatch):
     browser._handle_custom_msg({"op": "open", "file": "../x"}, [])
     assert sent[-1]["error"]
     assert "run/2.json" in browser._repr_mimebundle_()[0]["text/html"] and repr(browser).startswith("3 traces in ")
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_what_is_no_folder_of_traces_is_refused_in_a_line(tmp_path):
+    (tmp_path / "talk.jsonl").write_text("")
+    refused = {
+        tmp_path / "nowhere": (FileNotFoundError, "there is no folder .*nowhere"),
+        tmp_path / "talk.jsonl": (NotADirectoryError, r"talk.jsonl is a file: mmsp_nb.inspect\("),
+        5: (TypeError, "directory is the path of a folder with traces, not int"),
+    }
+    for directory, (kind, words) in refused.items():
+        with pytest.raises(kind, match=words):
+            TraceBrowser(directory)
+        gc.collect()  # a widget that was not made is closed without a complaint
 
 
 def test_the_code_of_the_trace_browser_is_one_module(tmp_path):

@@ -314,3 +314,22 @@ def test_formats_are_checked(chat, tmp_path):
 def test_pickling_a_conversation_says_what_keeps_it():
     with pytest.raises(TypeError, match=r"chat\.save\(path\) keeps it, mmsp_nb\.load\(path\) reads it"):
         pickle.dumps(Conversation("demo"))
+
+
+def test_tools_that_are_not_here_stay_in_the_file(tmp_path):
+    def of_another_kernel(x: int) -> int:
+        """Add one."""
+        return x + 1
+
+    first = Conversation("demo", tools=[of_another_kernel]).save(tmp_path / "a.jsonl")
+    again = load(first)
+    assert again.tools.names() == []
+    assert again.save(tmp_path / "b.jsonl").read_text() == first.read_text()
+    again.tools.add(of_another_kernel)
+    assert again.save(tmp_path / "b.jsonl").read_text() == first.read_text()
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
+    path = Conversation(client=ScriptedClient([text("yes")]), name="n").save(tmp_path / "a.jsonl")
+    path.write_text("\ufeff" + path.read_text(), encoding="utf-8")
+    assert load(path).name == "n"

@@ -95,7 +95,8 @@ class Inspector {
     this.panel.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
     this.composer = new Composer((message) => this.send(message));
     this.note = make("div.note", { role: "status", "aria-live": "polite" });
-    const main = make("div.main", {}, this.list.element, this.panel);
+    this.empty = make("div.empty", { hidden: true });
+    const main = make("div.main", {}, this.list.element, this.empty, this.panel);
     root.replaceChildren(head, this.branches, tools, this.bars, main, this.note, this.composer.element);
     this.dropping();
   }
@@ -245,6 +246,7 @@ class Inspector {
     const filtered = this.kinds || this.search.value.trim();
     this.counted.textContent = filtered ? `${number(message.total)} rows` : "";
     list.schedule();
+    this.drawEmpty();
   }
 
   on_stale(message) {
@@ -253,6 +255,19 @@ class Inspector {
     list.resize(message.total);
     for (const row of message.tail) list.put(row.n, row);
     list.schedule();
+    this.drawEmpty();
+  }
+
+  /** What stands where there are no rows: why, and how to get some. */
+  drawEmpty() {
+    const filtered = this.kinds || this.search.value.trim();
+    this.empty.hidden = this.list.count > 0;
+    if (filtered) this.empty.replaceChildren("nothing matches");
+    else if (!this.state.writable) this.empty.replaceChildren("there are no turns in it");
+    else {
+      const hint = make("span", {}, make("code", {}, "{{name}}"), " puts a variable of yours in, + a picture or a text");
+      this.empty.replaceChildren(make("b", {}, `Ask ${this.state.model}`), hint);
+    }
   }
 
   on_grow(message) {

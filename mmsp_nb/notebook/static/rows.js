@@ -5,7 +5,8 @@ import { sanitized } from "./sanitize.js";
 
 const OPEN = new Set(["turn", "you", "answer", "media", "error"]);
 const LABELS = { thinking: "Thinking", you: "You", answer: "", media: "", tool: "" };
-const MARKS = { ok: "✓", running: "…", interrupted: "–" };
+const MARKS = { ok: "✓", running: "…", interrupted: "–", held: "◦" };
+const STATUS = { held: "not run" };
 
 /** What is open at first: a picture is there to be seen, what is coming to be followed. */
 export const opens = (row) => OPEN.has(row.kind) || Boolean(row.running && row.kind === "thinking") || Boolean(row.images?.length);
@@ -14,7 +15,7 @@ export const opens = (row) => OPEN.has(row.kind) || Boolean(row.running && row.k
 export function spoken(row) {
   const text = (row.text ?? "").slice(0, 120);
   if (row.kind === "turn") return `Turn, ${row.model}, ${row.state}, ${facts(row)}`;
-  if (row.kind === "tool") return `Tool call ${row.name}, ${row.status}`;
+  if (row.kind === "tool") return `Tool call ${row.name}, ${STATUS[row.status] ?? row.status}`;
   if (row.kind === "media") return row.label ?? "media";
   return `${{ you: "You", answer: "Answer", thinking: "Thinking", error: `Error ${row.name}` }[row.kind]}: ${text}`;
 }
@@ -72,7 +73,7 @@ function drawItem(node, row, index, open, does) {
   const foldable = row.kind === "thinking" || row.kind === "tool" || row.kind === "you";
   const toggle = make("button.toggle", { type: "button", "aria-expanded": String(open), onclick: () => does.fold(index) });
   if (row.kind === "tool") {
-    const mark = make(`span.mark.${row.status === "ok" ? "good" : row.status}`, { role: "img", "aria-label": row.status }, MARKS[row.status] ?? "✗");
+    const mark = make(`span.mark.${row.status === "ok" ? "good" : row.status}`, { role: "img", "aria-label": STATUS[row.status] ?? row.status }, MARKS[row.status] ?? "✗");
     toggle.append(make("span.twist"), mark, make("code.call", {}, make("b", {}, row.name), row.args ? `(${row.head ?? row.args})` : "()"));
     if (row.peek && !open) toggle.append(make("span.peek", {}, ` → ${row.peek}`));
     if (row.seconds) toggle.append(make("span.took", {}, seconds(row.seconds)));

@@ -49,7 +49,7 @@ function browse(root, { open, list }) {
         return one;
       }),
     );
-    if (!shown.length) names.textContent = files.length ? "none matches" : "there are no traces here";
+    if (!shown.length) names.textContent = files.length ? "none matches" : "there are no traces here yet: %%mmsp --trace ID or a config's trace_id writes them";
   };
   search.addEventListener("input", draw);
   list((found) => {
