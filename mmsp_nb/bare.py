@@ -7,6 +7,7 @@ from typing import Any
 
 from mmsp_nb.protocol.copying import copy_item, copy_messages
 from mmsp_nb.protocol.items import UniMessage
+from mmsp_nb.sending import abortable, takes_signal
 
 __all__ = ["BareClient"]
 
@@ -33,6 +34,11 @@ class BareClient:
     def __repr__(self) -> str:
         return f"BareClient({self.wrapped!r})"
 
+    @property
+    def model(self) -> str:
+        """The client's model, or what kind of a client it is, for it is not ours that answers."""
+        return str(getattr(self.wrapped, "model", None) or type(self.wrapped).__name__)
+
     def get_history(self) -> list[UniMessage]:
         return copy_messages(self._history)
 
@@ -48,7 +54,13 @@ class BareClient:
         """The client's answer; it is recorded with its question when it has come to its end."""
         items: list[Any] = []
         sent = copy_item(message)
-        events = self.wrapped.streaming_response_stateful(message=message, config=config, **more)
+        call = self.wrapped.streaming_response_stateful
+        signal = more.get("signal")
+        if signal is not None and not takes_signal(call):
+            del more["signal"]
+            events = abortable(call(message=message, config=config, **more), signal)
+        else:
+            events = call(message=message, config=config, **more)
         try:
             async for event in events:
                 items += [copy_item(item) for item in event["content_items"] if item["type"].endswith(".done")]

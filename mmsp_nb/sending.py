@@ -8,11 +8,12 @@ import inspect
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
+from mmsp_nb.protocol.assembly import now_ms
 from mmsp_nb.protocol.errors import AbortError, UnsupportedContentError
 from mmsp_nb.protocol.items import UniMessage
 from mmsp_nb.telemetry import NOTHING, Watch
 
-__all__ = ["request"]
+__all__ = ["abortable", "request", "takes_signal"]
 
 
 async def request(
@@ -43,10 +44,10 @@ async def _stream(
     call = client.streaming_response_stateful
     if signal is None:
         events = call(message=message, config=config)
-    elif _takes_signal(call):
+    elif takes_signal(call):
         events = call(message=message, config=config, signal=signal)
     else:
-        events = _abortable(call(message=message, config=config), signal)
+        events = abortable(call(message=message, config=config), signal)
     try:
         steps = aiter(events)
         try:
@@ -54,9 +55,9 @@ async def _stream(
                 first = await anext(steps)
         except StopAsyncIteration:
             return
-        yield first
+        yield _whole(first)
         async for event in steps:
-            yield event
+            yield _whole(event)
     finally:
         if hasattr(events, "aclose"):
             await events.aclose()
@@ -72,7 +73,15 @@ def _drop_images(message: UniMessage) -> bool:
     return found
 
 
-def _takes_signal(function: Callable[..., Any]) -> bool:
+def _whole(event: Any) -> Any:
+    """An event with what our own clients always say, also of a client that leaves out what it does not know."""
+    if "created_at" in event and "usage_metadata" in event and "finish_reason" in event:
+        return event
+    return {"created_at": now_ms(), "usage_metadata": None, "finish_reason": None, **event}
+
+
+def takes_signal(function: Callable[..., Any]) -> bool:
+    """Whether a client's method can be given an AbortSignal."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -80,7 +89,7 @@ def _takes_signal(function: Callable[..., Any]) -> bool:
     return any(p.name == "signal" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-async def _abortable(events: Any, signal: Any) -> AsyncGenerator[Any, None]:
+async def abortable(events: Any, signal: Any) -> AsyncGenerator[Any, None]:
     """The events of a client that knows no signals, until the signal is aborted."""
     iterator = aiter(events)
     stop = asyncio.ensure_future(signal.wait())

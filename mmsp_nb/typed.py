@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import json
 import re
@@ -70,7 +71,10 @@ class TypedAnswer:
             schema = tidy(self._adapter.json_schema())
         except Exception as error:  # pydantic raises several kinds, and so may a type's own hooks
             reason = str(error).partition("\n")[0]
-            raise TypeError(f"{self.name} cannot be the type of an answer: {reason}") from None
+            if isinstance(error, pydantic.errors.PydanticSchemaGenerationError):
+                is_type = isinstance(type, builtins.type)
+                reason = "pydantic has no schema for it" if is_type else "it is a value, and no type"
+            raise TypeError(f"{self.name[:100]} cannot be the type of an answer: {reason}") from None
         self._wrapped = schema.get("type") != "object" or "properties" not in schema
         if self._wrapped:
             definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}

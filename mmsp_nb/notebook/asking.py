@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,7 @@ class Asking:
         ready: A prompt that is not looked at for expressions, in place of the options' own.
         again: Whether the last question is asked again.
         signal: An AbortSignal that can stop it; it is set for one that is asked in the background.
+        local: The variables of the function that asks: they are read before those of the namespace.
     """
 
     chats: Chats
@@ -72,6 +73,7 @@ class Asking:
     ready: str | None = None
     again: bool = False
     signal: Any = None
+    local: Mapping[str, Any] | None = None
     chat: Conversation = field(init=False)
     prompt: Any = field(init=False)
 
@@ -81,7 +83,7 @@ class Asking:
         self.source = None if options.edit is None else self._source()
         self.prompt = expand(options.prompt, known, self.first_line) if options.prompt else self.ready
         resolving.resolve(options, known)
-        images = [resolving.image(value, self.namespace) for value in options.image]
+        images = [resolving.image(value, known) for value in options.image]
         files = [resolving.file_text(path) for path in options.file]
         if images or files:
             if self.prompt is None and not self.again:
@@ -89,7 +91,7 @@ class Asking:
             self.prompt = _beside(self.prompt, files, images)
         if self.source is not None:
             self.prompt = _beside(self.prompt, [editing.instruction(self.source)], [])
-        client = None if options.client is None else resolving.client(options.client, self.namespace)
+        client = None if options.client is None else resolving.client(options.client, self.names)
         if client is not None and (options.model or options.client_type):
             raise OptionError("give --client, or --model and --client-type: a client has its model")
         named: dict[str, Any] = {"model": options.model, "client": options.client_type, "using": client}
@@ -102,18 +104,23 @@ class Asking:
                 self.chats.use(options.chat)
         self._check_budget()
         self.tools = None if options.tools is None else self._tools(options.tools)
-        self.type = None if options.type is None else _type(options.type, self.namespace)
+        self.type = None if options.type is None else _type(options.type, self.names)
         self.policy = None if options.ask is None else self.chat.policy.asking(self._named(options.ask))
         self._wish: dict[str, Any] = {}
         if self.again:
             self._ask_again()
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The variables that can be read."""
+        return {**self.namespace, **self.local} if self.local else self.namespace
 
     def _known(self) -> dict[str, Any]:
         """The user's variables, and our own names `Err`, `cell` and `In` if an expression speaks of them.
 
         What the user has called so comes first; but `In` is what was typed, before magics were rewritten.
         """
-        cells, mine = self.chats.cells, self.namespace
+        cells, mine = self.chats.cells, self.names
         if cells is None:
             return mine
         written = " ".join([self.options.prompt, *(value for _, value in self.options.deferred)])
@@ -123,7 +130,9 @@ class Asking:
         if "cell(" in written and not callable(mine.get("cell")):
             more["cell"] = cells.sources
         if "In[" in written and cells.sources.is_history(mine.get("In")):
-            more["In"] = cells.sources.history()
+            more["In"] = _Typed(cells.sources.history())
+        if "Out[" in written and isinstance(mine.get("Out"), dict):
+            more["Out"] = _Values(mine["Out"])
         return {**mine, **more} if more else mine
 
     def _source(self) -> Source:
@@ -296,6 +305,27 @@ class Asking:
             self.namespace[self.options.out] = answer
 
 
+class _Typed(list[str]):
+    """What was typed, by execution."""
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return super().__getitem__(index)
+        except IndexError:
+            last = f": the last one is In[{len(self) - 1}]" if len(self) > 1 else " yet"
+            raise OptionError(f"there is no In[{index}]{last}") from None
+
+
+class _Values(dict[int, Any]):
+    """What executions gave."""
+
+    def __missing__(self, key: Any) -> Any:
+        known = [f"Out[{number}]" for number in list(self)[-3:]]
+        raise OptionError(
+            f"there is no Out[{key}]; the last ones are {', '.join(known)}" if known else "there is no Out yet"
+        )
+
+
 def _beside(prompt: Any, files: list[str], images: list[Any]) -> Any:
     """The prompt with files below it and pictures beside it."""
     parts = list(prompt) if isinstance(prompt, list) else [prompt] if prompt else []
@@ -323,5 +353,6 @@ def _type(written: str, namespace: dict[str, Any]) -> Any:
     except TypeError as error:
         raise OptionError(f"--type {written}: {error}") from None
     except Exception as error:
-        raise OptionError(f"--type {written} is no type: {type(error).__name__}: {error}") from None
+        said = error.msg if isinstance(error, SyntaxError) else error
+        raise OptionError(f"--type {written} is no type: {type(error).__name__}: {said}") from None
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
@@ -13,7 +13,7 @@ from .listing import models_page
 from .options import OPTIONS, SHORT, SUBCOMMANDS, OptionError
 from .sanitize import single_line
 from .secrets import mask
-from .turn_commands import TurnCommands
+from .turn_commands import TurnCommands, named
 
 if TYPE_CHECKING:
     from mmsp_nb.conversation import Conversation
@@ -69,7 +69,7 @@ class Commands(TurnCommands):
         """Run one subcommand. OptionError for words it cannot use."""
         takes = _TAKES.get(name, 0)
         if len(words) > takes:
-            raise OptionError(f"%mmsp {name} cannot use {words[takes]!r}: {name} {SUBCOMMANDS[name]}")
+            raise OptionError(f"%mmsp {name} cannot use {words[takes]!r}; {usage(name)}")
         command: Callable[..., Any] = getattr(self, f"do_{name}")
         result = command(*words)
         return mask(result) if isinstance(result, str) else result
@@ -178,8 +178,9 @@ class Commands(TurnCommands):
 
     def do_reset(self) -> str:
         chat = self._begun("reset")
-        count = len(chat.turns)
-        chat.reset()
+        if not (count := len(chat.turns)):
+            return "nothing has been said yet"
+        self._tried(chat.reset)
         return f"forgot {_count(count, 'turn')}; %mmsp undo brings them back"
 
     def do_undo(self) -> str:
@@ -188,7 +189,7 @@ class Commands(TurnCommands):
         concerned = self._tried(chat.undo)
         if empty:
             return f"brought back {_count(len(concerned), 'turn')}"
-        return f"took back: {single_line(concerned[0].prompt, 60)}" if concerned else "there was nothing to take back"
+        return f"took back: {named(concerned)}" if concerned else "there was nothing to take back"
 
     def do_new(self, name: str | None = None) -> str:
         if name is not None and self._chats.find(name) is not None:
@@ -266,7 +267,7 @@ def _model_words(words: tuple[str, ...]) -> tuple[str | None, str | None]:
     elif len(plain) == 2:
         kind = plain.pop()
     if len(plain) > 1 or any(word.startswith("-") for word in plain):
-        raise OptionError(f"%mmsp model cannot use {plain[-1]!r}: model {SUBCOMMANDS['model']}")
+        raise OptionError(f"%mmsp model cannot use {plain[-1]!r}; {usage('model')}")
     if kind is not None:
         from mmsp_nb.providers.vendors import ALIASES, VENDORS
 
@@ -280,12 +281,31 @@ def _model_words(words: tuple[str, ...]) -> tuple[str | None, str | None]:
 def _help_about(name: str) -> str:
     """The line about an option or a subcommand."""
     option = OPTIONS.get(SHORT.get(name, name)) or OPTIONS.get(f"--{name}")
-    lines = [f"%mmsp {name} {SUBCOMMANDS[name]}"] if name in SUBCOMMANDS else []
+    lines = [usage(name)] if name in SUBCOMMANDS else []
     if option is not None:
-        lines.append(f"%%mmsp {SHORT.get(name, name if name.startswith('-') else f'--{name}')} {option.about}")
+        written = SHORT.get(name, name if name.startswith("-") else f"--{name}")
+        lines.append(f"%%mmsp {written}{': ' if option.read is None else ' '}{option.about}")
+    if (trait := _settings().get(setting := name.removeprefix("MMSPMagics."))) is not None:
+        lines.append(f"%config MMSPMagics.{setting} = VALUE: {trait.help}")
     if not lines:
-        raise OptionError(f"there is no option or subcommand {name}{did_you_mean(name, [*SUBCOMMANDS, *OPTIONS])}")
+        near = did_you_mean(name, [*SUBCOMMANDS, *OPTIONS, *_settings()])
+        raise OptionError(f"there is no option, subcommand or setting {name}{near}")
     return "\n".join(lines)
+
+
+def usage(name: str) -> str:
+    """``%mmsp NAME ARGUMENTS: what it does``."""
+    about = SUBCOMMANDS[name]
+    first = about.split()[0].rstrip(":")
+    arguments = ":" in about and (about[0] == "[" or first.isupper() or name == "rerun")
+    return f"%mmsp {name}{' ' if arguments else ': '}{about}"
+
+
+def _settings() -> Mapping[str, Any]:
+    from .magics import MMSPMagics
+
+    traits: Mapping[str, Any] = MMSPMagics.class_traits(config=True)
+    return traits
 
 
 def _budgets(chat: Conversation) -> list[str]:

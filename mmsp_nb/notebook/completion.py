@@ -50,7 +50,7 @@ def candidates(line: str, in_cell: bool, namespace: dict[str, Any], magics: MMSP
         return list(OPTIONS) if typing.startswith("-") or not typing else []
     if not words:
         return [*SUBCOMMANDS, *(HELP if typing.startswith("-") else ())]
-    if words[0] in ("ask", "retry"):
+    if words[0] in ("ask", "retry", "continue"):
         return list(OPTIONS) if typing.startswith("-") else []
     return _WORDS[words[0]](words[1:], typing, namespace, magics) if words[0] in _WORDS else []
 
@@ -175,7 +175,9 @@ _WORDS: dict[str, Callable[[list[str], str, dict[str, Any], MMSPMagics], list[st
     "record": lambda given, typed, names, magics: _record_words(given),
     "replay": lambda given, typed, names, magics: [] if given else [*candidates_of_recordings(), "off"],
     "traces": lambda given, typed, names, magics: [] if given else _traces(),
-    "help": lambda given, typed, names, magics: [] if given else [*SUBCOMMANDS, *OPTIONS],
+    "help": lambda given, typed, names, magics: (
+        [] if given else [*SUBCOMMANDS, *OPTIONS, *magics.trait_names(config=True)]
+    ),
 }
 """What can follow a subcommand that takes words."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Sequence
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Decision", "panel", "parse"]
 
 _EDIT = re.compile(r"(?P<name>\w+)=")
+_END = re.compile(r"[\"'\])}](?=\s|\Z)")
+"""Where a value of Python may end."""
+
 _BOX = "border:1px solid var(--jp-warn-color1,#f57c00);border-radius:4px;padding:.4em .8em;margin:.4em 0"
 _PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.3em 0"
 
@@ -38,7 +42,7 @@ class Decision:
 def parse(command: str, text: str, waiting: Sequence[PendingCall]) -> Decision:
     """``approve [NAMES] [argument=value ...]`` or ``deny [REASON]``, for the calls that wait.
 
-    A value is JSON, or a word. Raises OptionError for what fits none of them.
+    A value is JSON, or a literal of Python, or a word. Raises OptionError for what fits none of them.
     """
     if not waiting:
         raise OptionError(f"there is nothing to {command}: no call waits for a word")
@@ -80,12 +84,26 @@ def _edits(text: str, call: PendingCall) -> dict[str, Any]:
                 raise ValueError
         except ValueError:
             word = text.split(maxsplit=1)[0] if text.strip() and not text[0].isspace() else ""
-            if not word or word[0] in "\"'[{":
-                raise OptionError(f"the value of {match['name']} is neither JSON nor a word") from None
-            value, end = word, len(word)
+            if not word or word[0] in "\"'[{(":
+                if (literal := _literal(text)) is None:
+                    raise OptionError(f"the value of {match['name']} is neither JSON nor Python nor a word") from None
+                value, end = literal
+            else:
+                value, end = {"True": True, "False": False, "None": None}.get(word, word), len(word)
         found[match["name"]] = value
         text = text[end:].lstrip()
     return found
+
+
+def _literal(text: str) -> tuple[Any, int] | None:
+    """The string, list or dict of Python at the start of ``text``, and where it ends; None when there is none."""
+    for match in _END.finditer(text):
+        try:
+            value = ast.literal_eval(text[: match.end()])
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        return (list(value) if isinstance(value, tuple) else value), match.end()
+    return None
 
 
 def panel(waiting: Sequence[PendingCall]) -> dict[str, str]:

@@ -72,7 +72,7 @@ class Failures(Mapping[int, BaseException]):
             if failure.count == count:
                 return failure.error
         known = ", ".join(map(str, self)) or "none"
-        raise KeyError(f"no exception of execution {count!r} is kept (there are: {known})")
+        raise OptionError(f"no exception of execution {count!r} is kept (there are: {known})")
 
     def __iter__(self) -> Iterator[int]:
         return iter(dict.fromkeys(failure.count for failure in self._kept if failure.count is not None))

@@ -48,7 +48,7 @@ class Extension:
         print(self.magics.greeting())
 
     def close(self) -> None:
-        """Undo everything; what is not there any more is not missed. What was said waits at the shell for a next load."""
+        """Undo everything; what is not there any more is not missed. What was said waits at the shell for the next."""
         shell = self._shell
         setattr(shell, KEPT, self)
         self.cells.unregister()

@@ -16,7 +16,8 @@ from .sanitize import clean, shorten
 from .secrets import mask, mask_exception
 
 __all__ = [
-    "calm", "is_foreign", "register", "remember_for_debugger", "stopped", "summary", "unregister", "users_traceback",
+    "calm", "is_foreign", "register", "remember_for_debugger", "stopped", "summary", "unregister", "unsent",
+    "users_traceback",
 ]  # fmt: skip
 
 MAX_MESSAGE = 600
@@ -65,6 +66,13 @@ def stopped(after: float, error: BaseException | None = None) -> BaseException:
     error = error or KeyboardInterrupt("stopped")
     line = f"{type(error).__name__}: stopped after {after:.1f} s; what had come so far is kept"
     _render_with(error, lambda: [line])
+    return error
+
+
+def unsent() -> BaseException:
+    """The exception for a cell that was interrupted while its expressions were evaluated or its command ran."""
+    error = KeyboardInterrupt("stopped")
+    _render_with(error, lambda: ["KeyboardInterrupt: stopped before anything was sent"])
     return error
 
 

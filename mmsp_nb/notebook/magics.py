@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from traitlets import Bool, Float, Integer, TraitError, Unicode, observe, validate
 
 from . import settings
 from .chats import Chats, Defaults
 from .commands import Commands, choice
 from .deciding import Decision, parse
+from .failures import unsent
 from .host import Cells, connect_tools, in_kernel, is_live
+from .interrupts import interruptible
 from .offered import Code, Waiting
 from .options import HELP, OptionError, Options, parse_cell, parse_line
 from .page import page
@@ -113,39 +115,45 @@ class MMSPMagics(Magics):
             setattr(chat, change.name, change.new)
 
     @no_var_expand
+    @needs_local_scope
     @line_magic(NAME)
-    def mmsp(self, line: str) -> Any:
+    def mmsp(self, line: str, local_ns: Any = None) -> Any:
         """Ask a model in a line, or do something with a chat: ``%mmsp SUBCOMMAND``. See ``%mmsp help``."""
-        asking = self._begin(line, None)
+        asking = self._begin(line, None, local_ns)
         return None if asking is None else _returned(asking, asking.run())
 
     @no_var_expand
+    @needs_local_scope
     @cell_magic(NAME)
-    def mmsp_cell(self, line: str, cell: str) -> None:
+    def mmsp_cell(self, line: str, cell: str, local_ns: Any = None) -> None:
         """Ask a model: ``%%mmsp [options]`` with the prompt below it. See ``%mmsp help``."""
-        asking = self._begin(line, cell)
+        asking = self._begin(line, cell, local_ns)
         if asking is not None:
             asking.run()
 
     async def awaited(self, line: str, cell: str | None = None) -> Any:
         """The same for a cell that is nothing but this magic: `Transformer` lets the cell await it."""
-        asking = self._begin(line, cell)
+        with interruptible():  # an expression that takes long: the kernel would only cancel the task behind it
+            asking = self._begin(line, cell)
         if asking is None:
             return None
         answer = await asking.arun()
         return _returned(asking, answer) if cell is None else None
 
-    def _begin(self, line: str, cell: str | None) -> Any:
+    def _begin(self, line: str, cell: str | None, local_ns: Any = None) -> Any:
         """What is to be asked; None when it was a command that asks nothing, which then is done."""
+        local = None if local_ns is None or local_ns is self.shell.user_ns else local_ns
         try:
-            return self._asking(line, cell)
+            return self._asking(line, cell, local)
         except OptionError as error:
             raise UsageError(mask(str(error))) from None
+        except KeyboardInterrupt:
+            raise unsent() from None
 
-    def _asking(self, line: str, cell: str | None) -> Any:
+    def _asking(self, line: str, cell: str | None, local: Any) -> Any:
         connect_tools(self.shell)
         decision: Decision | None = None
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"local": local}
         if cell is not None:
             # IPython ends every cell with a line feed
             options = parse_cell(line, cell.removesuffix("\r\n" if cell.endswith("\r\n") else "\n"))
@@ -153,7 +161,7 @@ class MMSPMagics(Magics):
         else:
             command, arguments = parse_line(line)
             if command == "continue":
-                options = self._continue()
+                options = self._continue(arguments)  # type: ignore[arg-type]
             elif command in ("approve", "deny"):
                 options, decision = self._decide(command, str(arguments[0]))  # type: ignore[index]
             elif command == "why":
@@ -256,13 +264,18 @@ class MMSPMagics(Magics):
         chat = self.chats.find()
         return Options(), parse(command, text, [] if chat is None else chat.awaiting)
 
-    def _continue(self) -> Options:
-        chat = self.chats.find()
+    def _continue(self, options: Options) -> Options:
+        if options.help:
+            return options
+        if options.new:
+            raise OptionError("there is nothing to continue in a new chat: %mmsp continue goes without --new")
+        chat = self.chats.find(options.chat)
         last = chat.turns[-1] if chat is not None and chat.turns else None
         if last is not None and last.pending is not None:
-            return Options()
+            return options
         if last is not None and (last.state == "partial" or last.finish_reason == "length"):
-            return Options(prompt=GO_ON)  # a text that was cut: there is nothing to send again, so it is a question
+            options.prompt = GO_ON  # a text that was cut: there is nothing to send again, so it is a question
+            return options
         raise OptionError("there is nothing to continue: " + ("the last answer is complete" if last else "ask first"))
 
     def _show(self, result: Any) -> None:

@@ -7,6 +7,7 @@ white space ends the options as in Python.
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -23,7 +24,7 @@ THINKING = ("none", "low", "medium", "high", "xhigh", "max")
 SUBCOMMANDS: dict[str, str] = {
     "status": "what is in use now (also without a subcommand)",
     "ask": "[options] PROMPT: ask in one line",
-    "continue": "go on where the last answer stopped, or ask again what failed",
+    "continue": "[options]: go on where the last answer stopped, or ask again what failed",
     "approve": "[NAMES] [argument=value ...]: let calls run that wait for your word, changed if you like",
     "deny": "[REASON]: leave them undone, and tell the model why",
     "model": "[ID [CLIENT_TYPE]]: show or change the model of this chat",
@@ -204,6 +205,12 @@ def _text(option: str, value: str) -> str:
     return value
 
 
+def _filled(option: str, value: str) -> str:
+    if not value:
+        raise OptionError(f"{option} needs some text, not {value!r}")
+    return value
+
+
 @dataclass(frozen=True)
 class Option:
     """One option: the attribute it sets, and how its value is read (None: it takes none). ``many``: may be repeated."""
@@ -216,10 +223,10 @@ class Option:
 
 
 OPTIONS: dict[str, Option] = {
-    "--model": Option("model", _text, "ID: the model for this cell and those after it in this chat"),
+    "--model": Option("model", _filled, "ID: the model for this cell and those after it in this chat"),
     "--client": Option("client", _name, "NAME: the client in this variable answers from now on, in this chat"),
     "--client-type": Option("client_type", _text, "TYPE: the client type, for ids that do not tell"),
-    "--chat": Option("chat", _text, "NAME: the chat to use; made if it is not there"),
+    "--chat": Option("chat", _filled, "NAME: the chat to use; made if it is not there"),
     "--new": Option("new", None, "begin the chat anew"),
     "--system": Option("system", _text, "TEXT: the system prompt of this cell"),
     "--tools": Option("tools", _names, "A,B: only these tools for this cell"),
@@ -231,7 +238,7 @@ OPTIONS: dict[str, Option] = {
     "--thinking": Option("thinking", _level, f"LEVEL: {', '.join(THINKING)}"),
     "--top-p": Option("top_p", _share, "X: nucleus sampling, from 0 to 1"),
     "--seed": Option("seed", _integer, "N: for the same answer again, where the vendor has seeds"),
-    "--stop": Option("stop", _text, "TEXT: end the answer where it would say this; may be repeated", many=True),
+    "--stop": Option("stop", _filled, "TEXT: end the answer where it would say this; may be repeated", many=True),
     "--image": Option(
         "image", _text, "X: a picture beside the prompt: variable, path or URL; may be repeated", many=True
     ),
@@ -274,13 +281,30 @@ def parse_cell(line: str, body: str) -> Options:
     if options.help:
         return options
     if rest:
-        word = rest.split()[0]
-        hint = f"; write -m {word} for a model" if len(rest.split()) == 1 else ""
+        word, hint = rest.split()[0], _meant(line, rest, options)
         raise OptionError(f"unexpected {word!r} after %%mmsp: the prompt goes on the lines below{hint}")
     options.prompt = body
     if not body.strip():
         raise OptionError("the prompt is empty: write it below the %%mmsp line")
     return options
+
+
+_LAST_VALUE = re.compile(r"(?:^|\s)(?P<option>-[-\w]+)(?:=|\s+)(?P<value>[^\s\"'=-][^\s\"']*)\s*\Z")
+
+
+def _meant(line: str, rest: str, options: Options) -> str:
+    """What was probably meant by words behind the options of a cell, as the end of a message."""
+    words = rest.split()
+    before = _LAST_VALUE.search(line[: line.rindex(rest)])
+    if before and (name := SHORT.get(before["option"], before["option"])) in OPTIONS:
+        value, option = before["value"], OPTIONS[name]
+        opened = value.endswith((",", "|")) or words[0] in ("|", ",") or value.count("[") > value.count("]")
+        if option.read is not None and (opened or option.attribute in ("system", "stop", "chat")):
+            whole = f"{value} {rest.partition(' -')[0]}".strip()
+            return f"; a value with spaces is quoted: {name} {shorten_words(repr(whole))}"
+    if words[0] in SUBCOMMANDS:
+        return f"; %mmsp {words[0]}, with one %, is a line of its own"
+    return f"; write -m {words[0]} for a model" if len(words) == 1 and options.model is None else ""
 
 
 def parse_line(line: str) -> tuple[str, Options | list[str]]:
@@ -304,10 +328,10 @@ def parse_line(line: str) -> tuple[str, Options | list[str]]:
         if not options.prompt and not options.help:
             raise OptionError("%mmsp ask needs a prompt")
         return command, options
-    if command == "retry":
+    if command in ("retry", "continue"):
         options, rest = _read_options(rest)
         if rest:
-            raise OptionError(f"%mmsp retry takes options only, not {rest.split()[0]!r}; to ask, write %mmsp ask")
+            raise OptionError(f"%mmsp {command} takes options only, not {rest.split()[0]!r}; to ask, write %mmsp ask")
         return command, options
     if command in VERBATIM:
         return command, [rest.strip()]
@@ -324,6 +348,7 @@ def shorten_words(text: str) -> str:
 def _read_options(line: str, *, prompt: bool = False) -> tuple[Options, str]:
     """The options at the start of ``line``, and what follows them."""
     options, position = Options(), 0
+    by: dict[str, str] = {}  # how what is given was written
     while True:
         while position < len(line) and line[position].isspace():
             position += 1
@@ -343,8 +368,10 @@ def _read_options(line: str, *, prompt: bool = False) -> tuple[Options, str]:
                 return _together(options), rest.strip()  # "-5 degrees, is that cold?"
             raise OptionError(f"there is no option {name}{did_you_mean(name, [*OPTIONS, *SHORT])}")
         position += len(word.partition("=")[0])
-        if option.attribute in options.given and not option.many:
-            raise OptionError(f"{name} is given twice, or contradicts another option")
+        if option.attribute in by and not option.many:
+            other = by[option.attribute]
+            raise OptionError(f"{name} is given twice" if other == name else f"{other} and {name} do not go together")
+        by[option.attribute] = name
         if option.attribute not in options.given:
             options.given.append(option.attribute)
         if option.read is None:
@@ -355,7 +382,7 @@ def _read_options(line: str, *, prompt: bool = False) -> tuple[Options, str]:
         value, position = _value(name, line, position + (1 if equals else 0))
         if "{{" in value:
             options.deferred.append((name, value))
-            if option.read is not _text:  # what it is shows when the expression has a value
+            if option.read not in (_text, _filled):  # what it is shows when the expression has a value
                 continue
         read = option.read(name, value)
         if option.many:

@@ -115,11 +115,11 @@ class Sources:
             self._ran.pop(name, None)
             self._ran[name] = Source(f"cell {name}", text, True, self._next if counted else None)
 
-    def __call__(self, name: Any, *, outputs: bool = False, file: str | os.PathLike[str] | None = None) -> str:
+    def __call__(self, name: Any = None, *, outputs: bool = False, file: str | os.PathLike[str] | None = None) -> str:
         """The source of the cell with that id, or of all cells with that tag.
 
         Args:
-            name: An id or a tag.
+            name: An id or a tag. It has to be given.
             outputs: The text outputs too, below the source.
             file: The notebook to look into; default is this one.
         """

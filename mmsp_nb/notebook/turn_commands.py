@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mmsp_nb.conversation import Conversation
     from mmsp_nb.turns import Turn
 
-__all__ = ["TurnCommands"]
+__all__ = ["TurnCommands", "named"]
 
 MAX_TURNS = 40
 """Turns that ``usage`` lists at most."""
@@ -33,7 +33,7 @@ class TurnCommands:
 
     def do_redo(self) -> str:
         concerned = self._tried(self._begun("redo").redo)
-        return f"did again: {single_line(concerned[0].prompt, 60)}" if concerned else "done again"
+        return f"did again: {named(concerned)}" if concerned else "done again"
 
     def do_fork(self, name: str | None = None) -> str:
         chat = self._begun("fork")
@@ -143,6 +143,12 @@ class TurnCommands:
             raise OptionError(str(error)) from None
         except OSError as error:
             raise OptionError(f"{error.filename or 'the file'}: {error.strerror or error}") from None
+
+
+def named(turns: Sequence[Turn]) -> str:
+    """What an undo or redo was about: the question, and how many more."""
+    first = single_line(turns[0].prompt, 60) or "what went on after an answer"
+    return first if len(turns) == 1 else f"{first} (and {_turns(turns[1:])} more)"
 
 
 def _path(command: str, file: str | None, example: str) -> str:

@@ -155,7 +155,8 @@ def _without(value: Any, schema: Any, depth: int) -> Any:
     if not isinstance(value, dict):
         return value
     choices = [each for each in schema.get("anyOf") or schema.get("oneOf") or [schema] if isinstance(each, dict)]
-    named = next((each["properties"] for each in choices if set(value) <= set(each.get("properties", {}))), None)
+    fitting = (each["properties"] for each in choices if "properties" in each and set(value) <= set(each["properties"]))
+    named = next(fitting, None)
     if named is None:
         return value
     required = next(each.get("required", []) for each in choices if each.get("properties") is named)

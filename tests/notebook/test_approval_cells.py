@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from mmsp_nb.notebook.deciding import parse
 
 if TYPE_CHECKING:
     from kernels import Cell, Kernel
@@ -76,7 +79,7 @@ def test_arguments_are_changed_while_approving(ready: Kernel) -> None:
     for line, said in [
         ("%mmsp approve wype", "did you mean 'wipe'"),
         ("%mmsp approve pat=1", "no argument 'pat'; did you mean 'path'"),
-        ('%mmsp approve path="x', "neither JSON nor a word"),
+        ('%mmsp approve path="x', "neither JSON nor Python nor a word"),
     ]:
         cell = ready.run(line)
         assert cell.status == "error" and said in str(cell.evalue) and ready.value("wiped") == []
@@ -85,6 +88,16 @@ def test_arguments_are_changed_while_approving(ready: Kernel) -> None:
     (line,) = [data["text/plain"] for kind, data in cell.screen() if kind == "calls"]
     assert 'wipe(path="/") run with {"path": "data/a b", "deep": true}' in line
     assert ready.value("wiped") == [["data/a b", True]]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("'a b'", "a b"), ("['a', 'b']", ["a", "b"]), ("{'a': (1, 2)}", {"a": (1, 2)}), ("True", True), ("None", None)],
+)
+def test_a_changed_argument_may_be_written_as_python(written: str, value: object) -> None:
+    tool = SimpleNamespace(parameters={"properties": {"path": {}, "deep": {}}})
+    waiting: Any = [SimpleNamespace(name="wipe", id="c1", tool=tool, arguments={"path": "/"})]
+    assert parse("approve", f"path={written} deep=1", waiting).arguments == {"path": value, "deep": 1}
 
 
 def test_nothing_to_decide_is_one_line(ready: Kernel) -> None:

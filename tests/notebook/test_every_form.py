@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "--new": ("--new=yes", "--new takes no value"),
     "--system": ("--system 'open", "the quote ' after --system is never closed"),
     "--tools": ("--tools tdie", "did you mean 'tide'?"),
-    "--no-tools": ("--no-tools --tools tide", "--tools is given twice, or contradicts another option"),
+    "--no-tools": ("--no-tools --tools tide", "--no-tools and --tools do not go together"),
     "--ask": ("--ask tdie", "--ask: there is no tool 'tdie'; did you mean 'tide'?"),
     "--type": ("--type Invocie", "did you mean 'Invoice'?"),
     "--max-tokens": ("--max-tokens 0", "--max-tokens needs a whole number from 1 on, not '0'"),

@@ -73,3 +73,16 @@ def test_help_of_a_cell_without_a_body_and_of_a_line(kernel: Kernel) -> None:
     assert "%%mmsp [options]" in kernel.run("%%mmsp --help").streams
     assert "%mmsp SUBCOMMAND" in kernel.run("%mmsp --help").streams
     assert kernel.run("%%mmsp").evalue == "the prompt is empty: write it below the %%mmsp line"
+
+
+def test_an_expression_that_takes_long_is_interrupted_at_once(kernel: Kernel) -> None:
+    kernel.run("import time\ndef slow():\n    print('begun', flush=True)\n    time.sleep(30)")
+
+    def begun(message: dict[str, object]) -> bool:
+        return message["msg_type"] == "stream"
+
+    cell = kernel.run("%%mmsp\n{{slow()}}", interrupt_when=begun)
+    assert cell.status == "error" and cell.ename == "KeyboardInterrupt"
+    assert cell.after_interrupt is not None and cell.after_interrupt < 2
+    kernel.run("talk([text('ok')])")
+    assert kernel.run("%%mmsp\nhello").texts() == "ok"

@@ -59,13 +59,21 @@ def test_the_prompt_of_a_cell_is_taken_byte_for_byte() -> None:
         ("--out 2x", "--out needs the name of a variable, and '2x' cannot be one"),
         ("--out class", "--out needs the name of a variable, and 'class' cannot be one"),
         ('--system "open', 'the quote " after --system is never closed'),
-        ("-m a -m b", "--model is given twice, or contradicts another option"),
-        ("--tools a --no-tools", "--no-tools is given twice, or contradicts another option"),
+        ("-m a -m b", "--model is given twice"),
+        ("--tools a --no-tools", "--tools and --no-tools do not go together"),
         (
             "gpt-5.5",
             "unexpected 'gpt-5.5' after %%mmsp: the prompt goes on the lines below; write -m gpt-5.5 for a model",
         ),
         ("what is this", "unexpected 'what' after %%mmsp: the prompt goes on the lines below"),
+        ("--type dict[str, int]", "a value with spaces is quoted: --type 'dict[str, int]'"),
+        ("--type str | None", "a value with spaces is quoted: --type 'str | None'"),
+        ("--compare demo, demo:fast --new", "a value with spaces is quoted: --compare 'demo, demo:fast'"),
+        ("--system Be brief.", "a value with spaces is quoted: --system 'Be brief.'"),
+        ("ask", "%mmsp ask, with one %, is a line of its own"),
+        ("--max-cost 1 --budget 2", "--max-cost and --budget do not go together"),
+        ("--stop ''", "--stop needs some text, not ''"),
+        ("-m ''", "--model needs some text, not ''"),
     ],
 )
 def test_a_wrong_option_is_one_line_that_says_what_to_do(line: str, message: str) -> None:

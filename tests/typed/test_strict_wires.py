@@ -114,6 +114,12 @@ def test_a_null_that_stands_for_nothing_is_taken_out_and_no_other() -> None:
     assert without_nulls(value, schema) == {"kind": "a", "parts": [{"name": "x"}], "best": None, "made": None}
 
 
+def test_an_object_without_named_properties_is_left_as_it_is() -> None:
+    schema = TypeAdapter(dict[str, dict[str, int | None]]).json_schema()
+    assert without_nulls({}, schema) == {}
+    assert without_nulls({"a": {}, "b": {"c": None}}, schema) == {"a": {}, "b": {"c": None}}
+
+
 @pytest.mark.parametrize("client_type", CHATTY)
 def test_each_wire_carries_the_strict_schema_where_its_vendor_looks_for_it(client_type: str) -> None:
     vendor, schema = VENDORS[client_type], wished(Whole)
