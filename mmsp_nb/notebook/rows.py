@@ -73,6 +73,7 @@ def rows_of(turn: Turn, live: Sequence[Item] = ()) -> list[Row]:
     }
     statuses: dict[str, str] = {outcome.call["tool_call_id"]: outcome.status for outcome in turn.outcomes}
     statuses |= {call["tool_call_id"]: "held" for call in turn.held}
+    calls = {outcome.call["tool_call_id"]: outcome.call for outcome in turn.outcomes}
     called: set[str] = set()
     for number, message in enumerate(messages):
         for index, item in enumerate(message["content_items"]):
@@ -83,8 +84,12 @@ def rows_of(turn: Turn, live: Sequence[Item] = ()) -> list[Row]:
                 called.add(call_id)
                 row.result, row.status = results.get(call_id), statuses.get(call_id, "ok")
                 row.running = row.result is None and turn.state == "running"
-            elif item["type"] == "tool_result.done" and item["tool_call_id"] in called:
-                continue
+            elif item["type"] == "tool_result.done":
+                call_id = item["tool_call_id"]
+                if call_id in called:
+                    continue
+                if call_id in calls:  # one that an earlier turn held back
+                    row.item, row.result, row.status = calls[call_id], item, statuses[call_id]
             row.running = row.running or item.get("running", False)
             rows.append(row)
     if turn.error is not None:
@@ -192,6 +197,7 @@ def describe(row: Row, *, full: bool = False) -> dict[str, Any]:
         data |= _call(row, item, limit)
     elif kind == "tool_result":
         data |= {"name": "result", "args": "", "result": _text(item["text"], limit), "status": "ok"}
+        data["peek"] = single_line(mask(item["text"][:300]), 120)
     elif kind == "embedding":
         data |= _embedding(item["embedding"])
     else:

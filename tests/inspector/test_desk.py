@@ -116,7 +116,11 @@ def test_a_call_that_waits_for_a_word_is_marked_as_not_run_and_is_no_error():
     assert describe(row)["status"] == "held"
     assert not matches(row, ["error"], "")
     chat.approve()
-    assert "ok" in [describe(row)["status"] for turn in chat.turns for row in rows_of(turn) if row.kind == "tool"]
+    [row] = [describe(row) for row in rows_of(chat.turns[1]) if row.kind == "tool"]
+    assert (row["name"], row["head"], row["status"], row["peek"]) == ("delete", 'path="x"', "ok", "gone")
+    chat.turns[1].outcomes.clear()  # as in a file that was loaded
+    [row] = [describe(row) for row in rows_of(chat.turns[1]) if row.kind == "tool"]
+    assert (row["name"], row["peek"]) == ("result", "gone")
 
 
 def look(at: str) -> str:

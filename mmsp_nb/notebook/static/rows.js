@@ -74,7 +74,7 @@ function drawItem(node, row, index, open, does) {
   const toggle = make("button.toggle", { type: "button", "aria-expanded": String(open), onclick: () => does.fold(index) });
   if (row.kind === "tool") {
     const mark = make(`span.mark.${row.status === "ok" ? "good" : row.status}`, { role: "img", "aria-label": STATUS[row.status] ?? row.status }, MARKS[row.status] ?? "✗");
-    toggle.append(make("span.twist"), mark, make("code.call", {}, make("b", {}, row.name), row.args ? `(${row.head ?? row.args})` : "()"));
+    toggle.append(make("span.twist"), mark, make("code.call", {}, make("b", {}, row.name), row.args ? `(${row.head ?? row.args})` : row.head === undefined ? "" : "()"));
     if (row.peek && !open) toggle.append(make("span.peek", {}, ` → ${row.peek}`));
     if (row.seconds) toggle.append(make("span.took", {}, seconds(row.seconds)));
     bar.append(toggle);
