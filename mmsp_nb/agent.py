@@ -20,6 +20,7 @@ from mmsp_nb import telemetry
 from mmsp_nb.approval import Approve, Clearance, PendingCall, Wait, clear
 from mmsp_nb.keyless import KeyMask
 from mmsp_nb.limits import Cost, Limits, Spent
+from mmsp_nb.protocol.configs import with_note
 from mmsp_nb.protocol.errors import AbortError, IncompleteStreamError
 from mmsp_nb.protocol.items import Item, UniMessage
 from mmsp_nb.sending import request
@@ -254,7 +255,7 @@ class Agent:
         schemas = [*config.pop("tools", ()), *self.tools.schemas()]
         if schemas:
             system = config.get("system_prompt")
-            config |= {"tools": schemas, "system_prompt": f"{system}\n\n{DATA}" if system else DATA}
+            config |= {"tools": schemas, "system_prompt": with_note(system, DATA)}
         return config if self.mask is None else self.mask.config(config)
 
     async def _run_tools(

@@ -163,7 +163,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
             TypedAnswerError: what was answered is not of ``type``, and was not after corrections; the turn is kept.
             Exceptions of the client and the transport: the turn is kept as ``failed`` or ``partial``.
         """
-        return self._ask(Question(prompt, images, config, tools, signal, type=type, policy=policy))
+        return self._ask(self._asked(prompt, images, config, tools, signal, type=type, policy=policy))
 
     async def ask_async(
         self,
@@ -177,7 +177,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
         signal: Any = None,
     ) -> Answer:
         """`ask` for async code: runs on the caller's event loop."""
-        return await self._ask_async(Question(prompt, images, config, tools, signal, type=type, policy=policy))
+        return await self._ask_async(self._asked(prompt, images, config, tools, signal, type=type, policy=policy))
 
     def stream(
         self,
@@ -198,7 +198,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
         iterator that is closed or dropped earlier leaves a partial turn. ``execute`` is how tools are run, ``approve``
         who is asked about calls that need a person's word: a function, "wait" to end there, None for nobody.
         """
-        question = Question(prompt, images, config, tools, signal, type=type, policy=policy)
+        question = self._asked(prompt, images, config, tools, signal, type=type, policy=policy)
         return self._start(question, execute, approve)
 
     # deciding
@@ -310,6 +310,11 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
         return f"Conversation{f' {self.name!r}' if self.name else ''} with {self.model}, {count}"
 
     # one question
+
+    def _asked(
+        self, prompt: Any, images: Any, config: Any, tools: Any, signal: Any, type: Any, policy: Any
+    ) -> Question:
+        return Question(prompt, images, config, tools, signal, type=type, policy=policy, among=self.tools)
 
     def _ask(self, question: Question) -> Answer:
         try:

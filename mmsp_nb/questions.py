@@ -18,7 +18,7 @@ from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedOperationErr
 from mmsp_nb.protocol.history import normalize_legacy_messages, now_ms
 from mmsp_nb.protocol.items import Item, UniMessage
 from mmsp_nb.protocol.validation import check_messages
-from mmsp_nb.tools import Policy, Tools, Verdict, registry_of
+from mmsp_nb.tools import Policy, ToolRegistry, Tools, Verdict, registry_of
 from mmsp_nb.turns import Recorder, Turn
 from mmsp_nb.typed import TypedAnswer
 
@@ -36,7 +36,8 @@ CLOSING = 2.0
 class Question:
     """What was asked, and how far it is. ``prompt`` is None to go on with what is pending.
 
-    ``verdicts``: what a person said of the calls that wait, by their index. ``approve``: who can be asked.
+    ``verdicts``: what a person said of the calls that wait, by their index. ``approve``: who can be asked. ``among``:
+    tools that ``tools`` may name.
     """
 
     def __init__(
@@ -50,11 +51,12 @@ class Question:
         type: Any = None,
         policy: Policy | None = None,
         verdicts: Mapping[int, Verdict] | None = None,
+        among: ToolRegistry | None = None,
     ) -> None:
         self.images = _several(images)
         self.prompt = "" if prompt is None and self.images else prompt
         self.config = choosing.defaults(config)
-        self.tools = None if tools is None else registry_of(tools)
+        self.tools = None if tools is None else registry_of(tools, among)
         self.signal = signal
         self.typed = None if type is None else TypedAnswer(type)
         self.policy = choosing.policy_of(policy)

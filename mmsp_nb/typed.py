@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 import pydantic
 from pydantic_core import from_json
 
+from mmsp_nb.protocol.configs import with_note
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.tools import Tool, ToolRegistry
 from mmsp_nb.tools.portable import portable, without_nulls
@@ -147,7 +148,7 @@ class TypedAnswer:
             choice = answering.forcing(vendor, model, both.schemas(), name)
         system = config.get("system_prompt")
         note = f"Give the final answer by calling {name}; text is not read."
-        return {**config, "tool_choice": choice, "system_prompt": f"{system}\n\n{note}" if system else note}, both
+        return {**config, "tool_choice": choice, "system_prompt": with_note(system, note)}, both
 
     # while it streams
 

@@ -22,7 +22,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean, shown
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["check_config", "check_trace_id"]
+__all__ = ["check_config", "check_trace_id", "with_note"]
 
 Rule = Callable[[str, Any], str]
 """``rule(place, value)``: what is wrong with ``value``, which stands at ``place``; empty if nothing is."""
@@ -30,6 +30,11 @@ Rule = Callable[[str, Any], str]
 _SEGMENT = re.compile(r"[\w. -]+")
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9¹²³]) *(\.|$)", re.IGNORECASE)
 _HEADER = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+
+
+def with_note(system: Any, note: str) -> Any:
+    """A system prompt with ``note`` below it. What is no text stays as it is, for `check_config` to refuse."""
+    return (f"{system}\n\n{note}" if isinstance(system, str) else system) if system else note
 
 
 def check_config(config: Mapping[str, Any] | None, *, client: str = "") -> UniConfig:

@@ -197,14 +197,24 @@ Tools = ToolRegistry | Callable[..., Any] | Tool | str | Iterable[Callable[..., 
 """The forms in which tools are given."""
 
 
-def registry_of(tools: Tools | None) -> ToolRegistry:
-    """``tools`` as a registry: a registry itself, one function, tool or name, several, or None for none."""
+def registry_of(tools: Tools | None, among: ToolRegistry | None = None) -> ToolRegistry:
+    """``tools`` as a registry: a registry itself, one function, tool or name, several, or None for none.
+
+    Names are those of ``among`` before all others.
+    """
     if isinstance(tools, ToolRegistry):
         return tools
     if tools is None:
         return ToolRegistry()
     if isinstance(tools, str | Tool) or callable(tools):
-        return ToolRegistry(tools)
+        tools = [tools]
     if not isinstance(tools, Iterable):
         raise TypeError(f"tools must be a function or a list of functions, not {tools!r:.80}")
-    return ToolRegistry(*tools)
+    own = ToolRegistry() if among is None else among
+    try:
+        return ToolRegistry(*(own.get(tool) or tool if isinstance(tool, str) else tool for tool in tools))
+    except ToolDefinitionError as error:
+        name = getattr(error, "tool", None)
+        if near := did_you_mean(name, own.names()) if isinstance(name, str) and name in tools else "":
+            raise ToolDefinitionError(f"no tool or function is called {name!r}{near}", tool=name) from None
+        raise

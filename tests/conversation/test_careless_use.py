@@ -6,8 +6,9 @@ import pytest
 
 from mmsp_nb.client import AutoLLMClient
 from mmsp_nb.conversation import Conversation
-from mmsp_nb.protocol.errors import InvalidMessageError
+from mmsp_nb.protocol.errors import InvalidMessageError, UnsupportedParameterError
 from mmsp_nb.testing import FakeProvider, streams
+from mmsp_nb.tools import ToolDefinitionError
 
 
 def _text(text):
@@ -102,3 +103,31 @@ def test_an_open_file_is_a_picture_by_itself(tmp_path):
             chat.ask("What is it?", images=file)
         picture, asked = provider.last.body["messages"][0]["content"]
     assert picture["image_url"]["url"].startswith("data:image/png;base64,") and asked["text"] == "What is it?"
+
+
+def test_tools_of_the_conversation_can_be_named_in_a_question():
+    def own_of_this_chat(city: str) -> str:
+        """The weather."""
+        return "rain"
+
+    chat = Conversation("demo", tools=[own_of_this_chat, len_of])
+    assert [call.name for call in chat.ask("What's own_of_this_chat in London?", tools="own_of_this_chat").calls] == [
+        "own_of_this_chat"
+    ]
+    assert chat.turns[-1].tools == ["own_of_this_chat"]
+    with pytest.raises(ToolDefinitionError, match="is called 'own_of_this_cat'; did you mean 'own_of_this_chat'"):
+        chat.ask("x", tools=["own_of_this_cat"])
+
+
+def len_of(text: str) -> int:
+    """How long it is."""
+    return len(text)
+
+
+@pytest.mark.parametrize("options", [{}, {"tools": [len_of]}, {"type": int}])
+def test_a_system_prompt_that_is_no_text_is_refused_with_tools_and_types_too(options):
+    chat = Conversation("demo")
+    chat.system = 5
+    with pytest.raises(UnsupportedParameterError, match=r"config\['system_prompt'\] must be a string, not 5"):
+        chat.ask("x", **options)
+    assert chat.turns == []
