@@ -18,6 +18,7 @@ from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_message, copy_messages
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.protocol.items import Item, UniMessage
+from mmsp_nb.protocol.suggestions import did_you_mean
 from mmsp_nb.tools import Policy, ToolOutcome, ToolRegistry, registry
 from mmsp_nb.turns import Turn
 
@@ -79,12 +80,18 @@ def restore(path: Path, *, tools: Any, client: Any, options: dict[str, Any]) -> 
     """See `files.load`."""
     try:
         text = path.read_text(encoding="utf-8-sig")  # an editor may have put a mark first
+    except FileNotFoundError as error:
+        beside = [each.name for each in path.parent.glob("*.json*")] if path.parent.is_dir() else []
+        why = f"there is no such file{did_you_mean(path.name, beside)}"
+        raise FileNotFoundError(error.errno, why, str(path)) from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ConversationFileError("this is no UTF-8 text", path=path, line=line) from None
     if not text.strip():
         raise ConversationFileError("the file is empty", path=path)
     first = text.split("\n", 1)[0]
+    if '"format":"mmsp_nb rows"' in first:
+        raise ConversationFileError("this is a checkpoint of map(), which map(checkpoint=...) goes on with", path=path)
     if f'"{files.FORMAT}"' not in first:
         return _from_trace(path, text, tools, client, options)
     reader = _Reader(path)

@@ -14,6 +14,7 @@ import pickle
 import socket
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,8 @@ class Remote:
             task = self._executor.submit(request, self._spec, [*self._history, message], dict(config or {}))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise MMSPError(f"the request cannot be sent to a worker: {error}") from error
+        except RuntimeError as error:  # it was shut down, or its workers are gone: so it is for every row
+            raise BrokenExecutor(f"the executor takes no requests ({error}): give map() or retry() another") from error
         try:
             events, worker = await asyncio.wrap_future(task)
         except asyncio.CancelledError:

@@ -6,7 +6,7 @@ import os
 import pickle
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
@@ -161,3 +161,11 @@ def test_dask_answers_with_two_worker_processes(reached: Echo, tmp_path: Any):
         assert {int(name.rpartition(":")[2]) for name in result.workers} == pids and len(pids) == 2
         assert sum(result.workers.values()) == 40 and set(reached.asked.values()) == {1}
         assert max(result.workers.values()) < 40
+
+
+def test_an_executor_that_was_shut_down_ends_the_run_and_says_so(reached: Echo):
+    with ThreadPoolExecutor(2) as pool:
+        pass
+    with pytest.raises(BrokenExecutor, match=r"takes no requests .*: give map.. or retry.. another"):
+        mmsp_nb.map(ROWS, executor=pool, **WHERE)
+    assert not reached.order

@@ -14,6 +14,7 @@ from agent_scripted import ScriptedClient, call, text, thinking
 from mmsp_nb import Conversation
 from mmsp_nb.comparing import diff
 from mmsp_nb.files import load
+from mmsp_nb.mapping.journal import Journal
 from mmsp_nb.protocol.errors import ProviderStreamError
 from mmsp_nb.restoring import AbsentClient, ConversationFileError
 
@@ -333,3 +334,17 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
     path = Conversation(client=ScriptedClient([text("yes")]), name="n").save(tmp_path / "a.jsonl")
     path.write_text("\ufeff" + path.read_text(), encoding="utf-8")
     assert load(path).name == "n"
+
+
+def test_a_file_that_is_not_there_is_answered_with_one_like_it(tmp_path):
+    Conversation(client=ScriptedClient()).save(tmp_path / "talk.jsonl")
+    with pytest.raises(FileNotFoundError, match=r"there is no such file; did you mean 'talk.jsonl'\?.*tlak.jsonl"):
+        load(tmp_path / "tlak.jsonl")
+    with pytest.raises(FileNotFoundError, match="there is no such file: "):
+        load(tmp_path / "no folder" / "talk.jsonl")
+
+
+def test_a_checkpoint_is_told_from_a_conversation(tmp_path):
+    Journal(tmp_path / "rows.jsonl").close()
+    with pytest.raises(ConversationFileError, match="this is a checkpoint of map"):
+        load(tmp_path / "rows.jsonl")
