@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import sys
 import threading
 import warnings
 from collections import OrderedDict
@@ -132,9 +133,22 @@ class Journal:
                 continue
             record = _parsed(line)
             if record is None or not isinstance(record.get("key"), str):
-                warnings.warn(f"{self.path}, line {number}: damaged, and left out", RuntimeWarning, stacklevel=4)
+                warnings.warn(
+                    f"{self.path}, line {number}: damaged, and left out", RuntimeWarning, stacklevel=_callers()
+                )
             else:
                 self._records[record["key"]] = record
+
+
+def _callers() -> int:
+    """The ``stacklevel`` at which a warning names the line that called `map`, and none of ours."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        "mmsp_nb",
+        "contextlib",
+    ):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

@@ -174,9 +174,10 @@ def test_a_line_that_is_no_record_is_left_out_with_a_warning(echo: Echo, tmp_pat
     mmsp_nb.map(ROWS[:3], client=echo.client(), checkpoint=where)
     where.write_bytes(where.read_bytes() + line + b"\n")
     asked = len(echo.order)
-    with pytest.warns(RuntimeWarning, match="line 5: damaged, and left out"):
+    with pytest.warns(RuntimeWarning, match="line 5: damaged, and left out") as warned:
         assert mmsp_nb.map(ROWS[:3], client=echo.client(), checkpoint=where).ok
     assert len(echo.order) == asked
+    assert warned[0].filename == __file__, "it names the line that called map()"
 
 
 @pytest.mark.parametrize("where", [5, True, ["a"]])
