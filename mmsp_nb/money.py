@@ -212,7 +212,7 @@ class Paying:
                 needs = f", and this request about {dollars(price)} by itself" if left > 0 else ""
                 raise BudgetExceededError(
                     f"{name}{needs}; nothing was sent, and the prompt is kept: raise that limit or set it to None, "
-                    "and go on"
+                    "and go on, in a notebook by %mmsp continue"
                 )
 
     def _pay(self, turns: Iterable[Turn]) -> None:

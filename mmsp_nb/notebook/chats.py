@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .host import Cells
     from .sources import Source
 
-__all__ = ["Chats", "Defaults"]
+__all__ = ["Chats", "Defaults", "in_magics"]
 
 FIRST = "main"
 
@@ -96,7 +96,7 @@ class Chats:
                 options = {} if client is None else {"client_type": client}
                 found.switch(model or found.model, **options)
         except MMSPError as error:
-            raise OptionError(_said(error)) from None
+            raise OptionError(in_magics(str(error))) from None
         return found
 
     def renew(
@@ -115,7 +115,7 @@ class Chats:
                 return self._like(before, name)
             return self._make(name, model, client, using)
         except MMSPError as error:
-            raise OptionError(_said(error)) from None
+            raise OptionError(in_magics(str(error))) from None
 
     def glimpse(
         self,
@@ -148,7 +148,7 @@ class Chats:
                 stand_in = make_client(model or found.model, options)
             return found.fork(client=stand_in)
         except MMSPError as error:
-            raise OptionError(_said(error)) from None
+            raise OptionError(in_magics(str(error))) from None
 
     def reconnect(self) -> None:
         """Make the clients of all chats again: what they reach has changed. Models nobody named are chosen anew."""
@@ -251,8 +251,6 @@ def _is_conversation(value: Any) -> bool:
     return isinstance(value, Conversation)
 
 
-def _said(error: Exception) -> str:
+def in_magics(said: str) -> str:
     """What is wrong with a model, in the words of the magics."""
-    return str(error).replace(
-        "any other needs client_type=, for instance", "any other needs %%mmsp --client-type, as in"
-    )
+    return said.replace("any other needs client_type=, for instance", "any other needs %%mmsp --client-type, as in")

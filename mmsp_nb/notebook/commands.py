@@ -318,10 +318,11 @@ def _budgets(chat: Conversation) -> list[str]:
 
 
 def _spent(chat: Conversation) -> str:
+    from mmsp_nb.money import dollars
     from mmsp_nb.protocol.usage import totals
 
     if chat.usage is None:
         return ""
     counted = totals(chat.usage)
-    cost = f", ${chat.cost:.4f}" if chat.cost is not None else ""
+    cost = f", {dollars(chat.cost)}" if chat.cost is not None else ""
     return f"{counted.input or 0:,} tokens in, {counted.output or 0:,} out{cost}"

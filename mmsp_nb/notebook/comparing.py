@@ -20,6 +20,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 
 from . import resolving, tee
 from .asker import run_in_threads
+from .chats import in_magics
 from .drawing import ending, footer, noted
 from .failures import calm, stopped, summary
 from .host import form, in_kernel
@@ -72,7 +73,7 @@ class Column:
         except (MMSPError, OptionError, TypeError) as error:
             self.error, self.over = error, True
             self.panel.output.close(time.monotonic())
-            self.panel.add(summary(error) if isinstance(error, MMSPError) else mask(str(error)), failed=True)
+            self.panel.add(in_magics(summary(error)) if isinstance(error, MMSPError) else mask(str(error)), failed=True)
 
     @property
     def turns(self) -> list[Turn]:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.keyless import said
+from mmsp_nb.money import dollars
 from mmsp_nb.preview import Preview, preview
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.questions import Question
@@ -82,8 +83,8 @@ def _figures(seen: Preview) -> list[str]:
         lines.append("price: unknown")
     else:
         answer = seen.price_of_answer
-        rest = "the answer's comes on top" if answer is None else f"up to ${answer:.4f} for the answer"
-        lines.append(f"price: about ${seen.price:.4f} for the request, {rest}")
+        rest = "the answer's comes on top" if answer is None else f"up to {dollars(answer)} for the answer"
+        lines.append(f"price: about {dollars(seen.price)} for the request, {rest}")
     if seen.masked:
         lines.append(f"keys: {said(seen.masked, ahead=True)}")
     return [*lines, *(f"to be fetched first: {url}" for url in seen.fetched)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ def record(chats: Chats, file: str | None = None, mode: str = "all") -> str:
 
         modes = [name for name in MODES if name != "none"]
         raise OptionError(f"%mmsp record cannot use {mode!r}{did_you_mean(mode, modes)}: {', '.join(modes)}")
+    _check_writable(Path(file).expanduser())
     try:
         cassette = Cassette(file, mode)
     except (OSError, ValueError) as error:
@@ -36,7 +38,10 @@ def record(chats: Chats, file: str | None = None, mode: str = "all") -> str:
     _use(chats, cassette)
     if mode == "all":
         return f"recording to {cassette.path}; %mmsp record off ends it, %mmsp replay {cassette.path} plays it"
-    return f"recording {cassette.path} ({mode})"
+    if not len(cassette):
+        return f"recording to {cassette.path}, which holds nothing yet; %mmsp record off ends it"
+    rest = "what is not in it is recorded" if mode == "new" else "anything else is an error"
+    return f"replaying {cassette.path}: {_answers(len(cassette))}; {rest}"
 
 
 def replay(chats: Chats, file: str | None = None, speed: str | None = None) -> str:
@@ -49,12 +54,23 @@ def replay(chats: Chats, file: str | None = None, speed: str | None = None) -> s
         pace = None if speed is None else float(speed.rstrip("x"))
     except ValueError:
         raise OptionError(f"the speed of a replay is a number such as 1 (as recorded) or 2, not {speed!r}") from None
+    if Path(file).expanduser().is_dir():
+        raise OptionError(f"{file} is a folder, and no recording")
     try:
         cassette = Cassette(file, "none", speed=pace)
     except (OSError, ValueError) as error:
         raise OptionError(str(error)) from None
     _use(chats, cassette)
     return f"replaying {cassette.path}: {_answers(len(cassette))}, without a key and a network"
+
+
+def _check_writable(path: Path) -> None:
+    """OptionError for a file that could not be written: it is said now, and not when an answer is lost to it."""
+    if path.is_dir():
+        raise OptionError(f"{path} is a folder: name a file in it, such as {path / 'answers.jsonl'}")
+    there = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    if (there != path.absolute() and not there.is_dir()) or not os.access(there, os.W_OK):
+        raise OptionError(f"{path} cannot be written: {there} does not allow it")
 
 
 def replaying() -> bool:

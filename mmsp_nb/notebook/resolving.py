@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
+from inspect import ismodule
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def image(value: Any, namespace: Mapping[str, Any]) -> Any:
         if not re.match(r"(https?|data):", value, re.IGNORECASE):
             path = Path(value).expanduser()
             if not path.is_file():
-                near = near_file(path) or did_you_mean(value, _names(namespace))
+                near = near_file(path) or ("" if path.suffix else did_you_mean(value, _values(namespace)))
                 raise OptionError(f"--image {value}: there is no such variable or file{near}")
             return _item(media.image_url(path))
         return _item(media.image_url(value))
@@ -134,6 +135,11 @@ def client(name: str, namespace: Mapping[str, Any]) -> Any:
 
 def _names(namespace: Mapping[str, Any]) -> list[str]:
     return [name for name in namespace if not name.startswith("_")]
+
+
+def _values(namespace: Mapping[str, Any]) -> list[str]:
+    """Variables that may hold a picture: no functions, classes and modules."""
+    return [name for name in _names(namespace) if not callable(namespace[name]) and not ismodule(namespace[name])]
 
 
 def near_file(path: Path) -> str:

@@ -168,7 +168,9 @@ def _count(number: int | None) -> str:
 
 
 def _price(cost: Any) -> str:
-    return "-" if cost is None else f"${cost:.4f}"
+    from mmsp_nb.money import dollars
+
+    return "-" if cost is None else dollars(cost)
 
 
 def _state(turn: Turn) -> str:

@@ -154,7 +154,7 @@ class Subject:
                 "look at the server or proxy in between",
                 **place,
             )
-        reason = self.clean(str(_root(error)) or type(error).__name__)
+        reason = self.clean(str(_root(error)) or type(error).__name__).rstrip(".")
         if received:
             return ConnectionCutError(
                 f"the connection to {self.host} broke in the middle of the answer: {reason}. Ask again", **place

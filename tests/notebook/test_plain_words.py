@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,3 +102,37 @@ def test_continue_takes_options_so_that_another_model_can_go_on(shell: Shell, ca
 def test_nothing_is_forgotten_where_nothing_was_said(shell: Shell, capsys: Capsys) -> None:
     use(shell)
     assert run(shell, "%mmsp reset", capsys) == "nothing has been said yet\n"
+
+
+def test_a_recording_that_cannot_be_written_is_said_before_an_answer_is_lost(
+    shell: Shell, capsys: Capsys, tmp_path: Path
+) -> None:
+    assert f"{tmp_path} is a folder: name a file in it" in run(shell, f"%mmsp record {tmp_path}", capsys)
+    (tmp_path / "file").write_text("")
+    written = run(shell, f"%mmsp record {tmp_path / 'file' / 'x.jsonl'}", capsys)
+    assert f"cannot be written: {tmp_path / 'file'} does not allow it" in written
+    assert "is a folder, and no recording" in run(shell, f"%mmsp replay {tmp_path}", capsys)
+    assert run(shell, "%mmsp record", capsys).startswith("nothing is recorded")
+
+
+def test_a_recording_says_whether_it_plays_or_records(shell: Shell, capsys: Capsys, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "answers.jsonl"
+    try:
+        assert "which holds nothing yet" in run(shell, f"%mmsp record {path} once", capsys)
+        run(shell, "%mmsp ask --quiet hello", capsys)
+        written = run(shell, f"%mmsp record {path} once", capsys)
+        assert written == f"replaying {path}: 1 answer; anything else is an error\n"
+        assert "what is not in it is recorded" in run(shell, f"%mmsp record {path} new", capsys)
+    finally:
+        run(shell, "%mmsp record off", capsys)
+
+
+def test_a_picture_is_not_taken_for_a_function(shell: Shell, capsys: Capsys) -> None:
+    shell.user_ns["figure"] = b"x"
+    assert run(shell, "%mmsp ask --image nope.png hi", capsys).endswith("there is no such variable or file\n")
+    assert "did you mean" not in run(shell, "%mmsp ask --image opne hi", capsys)
+    assert "did you mean 'figure'?" in run(shell, "%mmsp ask --image figrue hi", capsys)
+
+
+def test_a_model_nobody_knows_is_said_in_the_words_of_cells_in_a_comparison_too(shell: Shell, capsys: Capsys) -> None:
+    assert "needs %%mmsp --client-type" in run(shell, "%%mmsp --compare demo,nope\nhi", capsys)
