@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kernel
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Any]:
-    path = Path(__file__).parents[1] / "notebook" / "conftest.py"
+    path = Path(__file__).parents[1] / "notebook" / "kernels.py"
     spec = importlib.util.spec_from_file_location("notebook_kernels", path)
     assert spec is not None and spec.loader is not None
     module = sys.modules["notebook_kernels"] = importlib.util.module_from_spec(spec)
