@@ -67,7 +67,8 @@ class Drawing:
                 self._display, label=conversation.model, live=live, now=self._began, stretch=stretch
             )
         else:
-            self._output = PlainOutput(_write, live=live, dim=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+            dim = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            self._output = PlainOutput(_write, live=live, dim=dim, form=form.get())
         offered = live and output is None and in_kernel(shell)
         self._button = button or Stoppable(lambda: self.session.stop(), self._began, offered=offered)
         self.session = Session(stream, self._output, shell, approve=self._approve(live), button=self._button)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mmsp_nb.blocks import parse_json
+
 from .render import CallView, call_text, spoken_arguments
 from .sanitize import clean, single_line
 from .secrets import mask
@@ -18,10 +20,11 @@ GAP = 0.05
 class PlainOutput:
     """Writes an answer to ``write``, a function like ``sys.stdout.write`` that also flushes.
 
-    With ``dim``, which only a terminal understands, thinking is paler than the answer.
+    With ``dim``, which only a terminal understands, thinking is paler than the answer. What is to be JSON (``form``) is
+    written as it comes, and when it is none a line says so.
     """
 
-    def __init__(self, write: Callable[[str], Any], *, live: bool = True, dim: bool = False) -> None:
+    def __init__(self, write: Callable[[str], Any], *, live: bool = True, dim: bool = False, form: str = "") -> None:
         self._write = write
         self._dim = dim
         self.live = live
@@ -35,6 +38,7 @@ class PlainOutput:
         self._started: set[int] = set()
         self._kept: list[Any] = []  # so that no other call gets the identity of one of them
         self._line_start = True
+        self._json: list[str] | None = [] if form == "json" else None
 
     @property
     def busy(self) -> bool:
@@ -64,6 +68,8 @@ class PlainOutput:
             self._run += len(text)
         if not text:
             return
+        if kind == "text" and self._json is not None:
+            self._json.append(text)
         if kind != self._kind:
             self._flush(final=True)
             if self._kind:
@@ -112,10 +118,19 @@ class PlainOutput:
 
     def close(self, now: float, *, note: str = "", footer: str = "") -> None:
         self._flush(final=True)
+        note = note or self._no_json()
         if note:
             self._say(f"{'' if self._line_start else chr(10)}[{note}]")
         if not self._line_start:
             self._say("\n")
+
+    def _no_json(self) -> str:
+        try:
+            if self._json:
+                parse_json("".join(self._json))
+        except ValueError as error:
+            return str(error)
+        return ""
 
     def _flush(self, *, final: bool = False) -> None:
         """Write what has come, except for an end that may be the beginning of a key."""

@@ -93,6 +93,13 @@ def test_without_colour_no_escape_is_written(terminal: Callable[..., Any]) -> No
     assert "\x1b" not in shown
 
 
+def test_what_is_no_json_is_said(terminal: Callable[..., Any]) -> None:
+    child = terminal()
+    said(child, """talk([text('{"a": 1}')], [text('Sorry, no.')])""")
+    assert "not JSON" not in said(child, "%mmsp ask --format json Really?")
+    assert "Sorry, no.\n[the answer is not JSON: Expecting value" in said(child, "%mmsp ask --format json Really?")
+
+
 def test_control_c_keeps_what_had_come_and_the_shell(terminal: Callable[..., Any]) -> None:
     child = terminal()
     said(child, "talk([text('The tide is rising. ')[0], 60], [text('As I said.')])")
