@@ -309,6 +309,14 @@ def outcomes_of(messages: Iterable[UniMessage], statuses: Mapping[str, Any]) -> 
 # traces
 
 
+def _trace_id(path: Path) -> str:
+    """What a trace was called; the name of the file for one that was moved elsewhere."""
+    try:
+        return path.resolve().relative_to(tracing.trace_directory().resolve()).with_suffix("").as_posix()
+    except ValueError:
+        return path.stem
+
+
 def _from_trace(path: Path, text: str, tools: Any, client: Any, options: dict[str, Any]) -> Conversation:
     try:
         messages = tracing.load(path)
@@ -326,7 +334,7 @@ def _from_trace(path: Path, text: str, tools: Any, client: Any, options: dict[st
         raise ConversationFileError(what, path=path) from None
     model = str(config.pop("model", ""))
     config.pop("tools", None)
-    head = {"model": model, "config": config, "name": path.stem}
+    head = {"model": model, "config": config, "name": _trace_id(path)}
     try:
         conversation = _made(head, tools, client, options)
     except ValueError as error:

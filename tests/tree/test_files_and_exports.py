@@ -348,3 +348,11 @@ def test_a_checkpoint_is_told_from_a_conversation(tmp_path):
     Journal(tmp_path / "rows.jsonl").close()
     with pytest.raises(ConversationFileError, match="this is a checkpoint of map"):
         load(tmp_path / "rows.jsonl")
+
+
+def test_a_trace_is_called_by_its_id_with_its_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("MMSP_CACHE_DIR", str(tmp_path / "kept"))
+    Conversation("demo", config={"trace_id": "tides/42"}).ask("hello")
+    assert load(tmp_path / "kept" / "tides" / "42.json").name == "tides/42"
+    (tmp_path / "kept" / "tides" / "42.json").rename(tmp_path / "mine.json")
+    assert load(tmp_path / "mine.json").name == "mine"
