@@ -82,7 +82,8 @@ def hostile(payloads: list[str]) -> Conversation:
         turns.append(made)
     chat = conversation(turns, name="".join(payloads[:3]))
     chat.client.model = payloads[4]
-    chat.split(3, name=payloads[0])
+    # a branch's name is one line
+    chat.split(3, name="".join(each if each.isprintable() else " " for each in payloads[0]))
     chat.checkout("main")
     return chat
 
