@@ -86,11 +86,11 @@ test("an expression that is being typed is seen at the caret", () => {
 });
 
 test("a written file has an address where Jupyter shows its folder", () => {
-  const lab = { baseUrl: "/hub/", serverRoot: "~/work" };
+  const lab = { baseUrl: "/hub/", serverRoot: "~/tides" };
   const file = (full, beside = false) => ({ path: full.split("/").pop(), full, beside });
-  assert.equal(address(lab, file("~/work/a b/talk.ipynb"), "/hub/lab"), "/hub/lab/tree/a%20b/talk.ipynb");
+  assert.equal(address(lab, file("~/tides/a b/talk.ipynb"), "/hub/lab"), "/hub/lab/tree/a%20b/talk.ipynb");
   assert.equal(address(lab, file("~/elsewhere/talk.ipynb"), "/hub/lab"), null);
-  assert.equal(address(lab, file("~/workshop/talk.ipynb"), "/hub/lab"), null);
+  assert.equal(address(lab, file("~/tidestables/talk.ipynb"), "/hub/lab"), null);
   assert.equal(address(null, file("/x"), "/"), null);
   const notebook = { notebookPage: "notebooks" };
   assert.equal(address(notebook, file("/w/a b.ipynb", true), "/hub/notebooks/my/one.ipynb"), "/hub/notebooks/my/a%20b.ipynb");
