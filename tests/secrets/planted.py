@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
 from mmsp_nb import AutoLLMClient, Transport
 from mmsp_nb.testing import FakeProvider
 from mmsp_nb.transport.retry import RetryPolicy
@@ -80,3 +83,10 @@ def make(provider: FakeProvider, client_type: str, handler: Handler | None = Non
         {"X-Team-Secret": HEADER},
         transport=Transport(handler=handler, retries=RetryPolicy(0)),
     )
+
+
+def screen(shell: InteractiveShell, code: str) -> str:
+    """Everything that a cell shows: both streams and all forms of its displays."""
+    with capture_output() as captured:
+        shell.run_cell(code)
+    return captured.stdout + captured.stderr + "".join(repr(output.data) for output in captured.outputs)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import planted
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
-from planted import everything_about, found, make
+from planted import everything_about, found, make, screen
 
 from mmsp_nb import ApiKeyRequiredError, AutoLLMClient, Cassette, Conversation, MMSPError
 from mmsp_nb.providers.vendors import VENDORS
@@ -245,27 +243,6 @@ def test_trace_files_hold_no_key(
 def test_reprs_of_conversations_show_no_key(talk: Conversation) -> None:
     for shown in (repr(talk), talk._repr_html_(), str(talk)):
         assert found(shown) == []
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    InteractiveShell.clear_instance()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        shell = InteractiveShell.instance()
-    shell.history_manager.enabled = False
-    shell.run_line_magic("load_ext", "mmsp_nb")
-    yield shell
-    shell.run_line_magic("unload_ext", "mmsp_nb")
-    InteractiveShell.clear_instance()
-
-
-def screen(shell: InteractiveShell, code: str) -> str:
-    """Everything that a cell shows: both streams and all forms of its displays."""
-    with capture_output() as captured:
-        shell.run_cell(code)
-    return captured.stdout + captured.stderr + "".join(repr(output.data) for output in captured.outputs)
 
 
 CELLS = (

@@ -6,15 +6,13 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import planted
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
-from planted import found
+from planted import found, screen
 
 import mmsp_nb
 from mmsp_nb import AutoLLMClient, Conversation, load
@@ -312,29 +310,11 @@ def test_a_long_text_costs_next_to_nothing() -> None:
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: FakeProvider, client: AutoLLMClient
-) -> Iterator[InteractiveShell]:
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    InteractiveShell.clear_instance()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        shell = InteractiveShell.instance()
-    shell.history_manager.enabled = False
-    shell.run_line_magic("load_ext", "mmsp_nb")
+def shell(shell: InteractiveShell, provider: FakeProvider, client: AutoLLMClient) -> InteractiveShell:
     answers(provider)
     shell.user_ns.update(chat=Conversation(client=client), value={"key": planted.PROMPT})
     shell.run_line_magic("mmsp", "use chat")
-    yield shell
-    shell.run_line_magic("unload_ext", "mmsp_nb")
-    InteractiveShell.clear_instance()
-
-
-def screen(shell: InteractiveShell, code: str) -> str:
-    with capture_output() as captured:
-        shell.run_cell(code)
-    return captured.stdout + captured.stderr + "".join(repr(output.data) for output in captured.outputs)
+    return shell
 
 
 CELLS = {
