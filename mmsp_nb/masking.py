@@ -12,25 +12,27 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
-    *("LONGEST_KEY", "MASK", "conceal", "concealable", "environment_secrets", "key_spans", "mask_keys", "remember"),
-    *("remembered", "without_secrets"),
+    *("HALF_KEY", "LONGEST_KEY", "MASK", "SHORTEST_KEY", "conceal", "concealable", "environment_secrets", "key_spans"),
+    *("mask_keys", "remember", "remembered", "without_secrets"),
 ]
 
 MASK = "***"
 LONGEST_KEY = 300
 """Characters. A longer run of base64 is a picture or a signature, whatever it looks like; but for JSON Web Tokens."""
 
-# The part in group "keep" stays, so that a reader sees what kind of key was there.
-_KEY = re.compile(
-    r"""(?x)
-    (?P<keep>
-        (?<![A-Za-z0-9]) sk-(?:ant-|proj-|or-|svcacct-)?       # OpenAI, Anthropic, DeepSeek, OpenRouter, ...
-      | (?<![A-Za-z0-9]) (?:AIza|AQ\.|gsk_|xai-|hf_|nvapi-|r8_|pplx-|fw_|tgp_v1_|bce-v3/)
-      | (?<![A-Za-z0-9]) (?:ghp_|gho_|ghs_|github_pat_|glpat-|xox[abpors]-|AKIA|ASIA|eyJ)
-    )
-    (?= [A-Za-z_\-./+=]* \d ) [A-Za-z0-9_\-./+=]{16,}           # a key has digits, a hyphenated name has none
-    """
+# OpenAI, Anthropic, DeepSeek, OpenRouter, ...; Google, Groq, xAI, ...; GitHub, GitLab, Slack, Amazon, any web token
+_PREFIX = (
+    r"(?<![A-Za-z0-9])(?:sk-(?:ant-|proj-|or-|svcacct-)?"
+    r"|AIza|AQ\.|gsk_|xai-|hf_|nvapi-|r8_|pplx-|fw_|tgp_v1_|bce-v3/"
+    r"|ghp_|gho_|ghs_|github_pat_|glpat-|xox[abpors]-|AKIA|ASIA|eyJ)"
 )
+_BODY = r"[A-Za-z0-9_\-./+=]"
+# The part in group "keep" stays, so that a reader sees what kind of key was there. A key has digits, a hyphenated name
+# has none.
+_KEY = re.compile(rf"(?P<keep>{_PREFIX})(?=[A-Za-z_\-./+=]*\d){_BODY}{{16,}}")
+HALF_KEY = re.compile(rf"{_PREFIX}{_BODY}*\Z")
+"""The beginning of what may become a key, at the end of a text that goes on."""
+
 # A value that is called a key: a header, an assignment, a query parameter.
 _NAMED = re.compile(
     r"""(?ix)
@@ -82,7 +84,7 @@ def key_spans(text: str) -> list[tuple[int, int]]:
 def environment_secrets(environ: Mapping[str, str] | None = None) -> set[str]:
     """The values of variables that are called keys, tokens, secrets or passwords; none shorter than 8 characters."""
     environ = os.environ if environ is None else environ
-    return {value for name, value in environ.items() if len(value) >= 8 and _SECRET_VARIABLE.search(name)}
+    return {value for name, value in environ.items() if len(value) >= SHORTEST_KEY and _SECRET_VARIABLE.search(name)}
 
 
 def without_secrets(value: Any, secrets: Iterable[str] = ()) -> Any:
@@ -91,7 +93,9 @@ def without_secrets(value: Any, secrets: Iterable[str] = ()) -> Any:
     Hidden is what has the shape of a key, the values of the environment's keys, and ``secrets``. What is only called
     a key stays: it may be code that the conversation is about. So do fidelity and pictures, which a change would spoil.
     """
-    values = sorted(environment_secrets() | {secret for secret in secrets if len(secret) >= 8}, key=len, reverse=True)
+    values = sorted(
+        environment_secrets() | {secret for secret in secrets if len(secret) >= SHORTEST_KEY}, key=len, reverse=True
+    )
     return _cleaned(value, re.compile("|".join(map(re.escape, values))) if values else None)
 
 

@@ -11,18 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from mmsp_nb import masking
-from mmsp_nb.masking import MASK, mask_keys
+from mmsp_nb.masking import HALF_KEY, MASK, SHORTEST_KEY, environment_secrets, mask_keys
 
 __all__ = ["Secrets", "mask", "mask_exception", "remember"]
-
-SHORTEST = 8
-"""Shorter values are no keys, and would be found inside ordinary words."""
-
-_NAME = re.compile(r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD)$", re.IGNORECASE)
-_HALF_KEY = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk-|AIza|gsk_|xai-|hf_|nvapi-|r8_|pplx-|gh[pos]_|github_pat_|glpat-|xox[abpors]-|AKIA)"
-    r"[A-Za-z0-9_\-]*\Z"
-)
 
 
 class Secrets:
@@ -36,12 +27,11 @@ class Secrets:
 
     def remember(self, *values: str | None) -> None:
         """Hide these values too, for instance a key that was passed to a client."""
-        self._told.update(value for value in values if value and len(value) >= SHORTEST)
+        self._told.update(value for value in values if value and len(value) >= SHORTEST_KEY)
 
     def values(self) -> frozenset[str]:
         """All known values."""
-        named = {value for name, value in self._environ.items() if len(value) >= SHORTEST and _NAME.search(name)}
-        return frozenset(named | self._told)
+        return frozenset(environment_secrets(self._environ) | self._told)
 
     def mask(self, text: str, *, running: bool = False) -> str:
         """``text`` with every key replaced by ``***``; with ``running``, the beginning of one at its end as well."""
@@ -61,7 +51,7 @@ class Secrets:
             for length in range(longest, 3, -1):
                 if text.endswith(value[:length]):
                     return text[:-length] + MASK
-        half = _HALF_KEY.search(text[-200:])
+        half = HALF_KEY.search(text[-200:])
         return text[: len(text) - len(half.group())] + MASK if half else text
 
 
