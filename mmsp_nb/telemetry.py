@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ParamSpec, Self, TypeVar
 from urllib.parse import urlsplit
 
-from mmsp_nb.masking import mask_keys, without_secrets
+from mmsp_nb.masking import mask_keys, remember, remembered, without_secrets
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import (
     ApiKeyRequiredError,
@@ -240,7 +240,7 @@ class _Span(Watch):
         """Set attributes to what was said, as JSON, without keys."""
         for key, value in values.items():
             if self.captures and value:
-                text = json.dumps(without_secrets(value, _keys), ensure_ascii=False, default=str)
+                text = json.dumps(without_secrets(value, remembered), ensure_ascii=False, default=str)
                 self._span.set_attribute(f"gen_ai.{key.replace('__', '.')}", text[:LONGEST])
 
     @_harmless
@@ -274,7 +274,7 @@ class _Span(Watch):
             about = "" if isinstance(error, str) else _unquoted(error)
         elif not about and not isinstance(error, str):
             about = str(error)
-        about = mask_keys(without_secrets(about, _keys))[:300]
+        about = mask_keys(without_secrets(about, remembered))[:300]
         self._span.set_attribute("error.type", kind)
         self._span.set_status(Status(StatusCode.ERROR, about or kind))
         self._end(kind)
@@ -299,9 +299,6 @@ class _Span(Watch):
         if self._measured:
             _measure(self._measured, time.monotonic() - self._begin, counts, error)
 
-
-_keys: set[str] = set()
-"""Those that requests were made with: a tool may return one."""
 
 _MEASURED = (
     "gen_ai.operation.name",
@@ -335,7 +332,7 @@ def _request(
     }
     if config.get("response_format"):
         attributes["gen_ai.output.type"] = "json"
-    _keys.update(secrets)
+    remember(*secrets)  # a tool may return one
     span = _Span(f"{operation} {model}", "CLIENT", attributes, measured=_MEASURED)
     if span.captures:
         system = config.get("system_prompt")
