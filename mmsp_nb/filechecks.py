@@ -11,22 +11,12 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from mmsp_nb.protocol import items as shapes
 from mmsp_nb.protocol.items import PAYLOAD_FIELD
+from mmsp_nb.protocol.validation import DoneItem
 
 __all__ = ["item_fault", "record_fault"]
 
-_Item = Annotated[
-    shapes.TextDone
-    | shapes.ThinkingDone
-    | shapes.InlineDataDone
-    | shapes.InlineThinkingDone
-    | shapes.ToolCallDone
-    | shapes.ToolResultDone
-    | shapes.ImageURLDone
-    | shapes.EmbeddingDone,
-    Field(discriminator="type"),
-]
+_Item = Annotated[DoneItem, Field(discriminator="type")]
 
 
 class _Head(TypedDict, total=False):

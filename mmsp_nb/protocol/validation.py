@@ -20,9 +20,9 @@ from mmsp_nb.protocol.dataurls import media_type_fault, picture_url_fault
 from mmsp_nb.protocol.errors import InvalidMessageError
 from mmsp_nb.protocol.suggestions import did_you_mean, nearest, shown
 
-__all__ = ["check_config", "check_messages", "check_trace_id", "item_kind"]
+__all__ = ["DoneItem", "check_config", "check_messages", "check_trace_id", "item_kind"]
 
-_DoneItem = (
+DoneItem = (
     shapes.TextDone
     | shapes.ThinkingDone
     | shapes.InlineDataDone
@@ -97,7 +97,7 @@ def _validate() -> Callable[..., Any]:
     # pydantic's larger half takes longer to import than the whole client: it waits for the first message
     from pydantic import Field, TypeAdapter
 
-    item = Annotated[_DoneItem, Field(discriminator="type")]
+    item = Annotated[DoneItem, Field(discriminator="type")]
     # not as a class: its annotations would be text, in which a local name means nothing
     message = TypedDict("message", {"role": Literal["user", "assistant"], "content_items": list[item]})  # noqa: UP013
     return TypeAdapter(message).validator.validate_python  # without the adapter's own layer, once a message
