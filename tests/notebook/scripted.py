@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -67,7 +68,7 @@ def stop(finish_reason: str = "stop") -> Event:
 class Scripted:
     """Answers each request with the next script: a list of events, lists of events, seconds to wait, exceptions.
 
-    ``sent`` and ``closed`` record what happened, with times of `time.time`.
+    ``sent`` and ``closed`` record what happened, with times of `time.time`; ``paused`` is set when seconds are waited.
     """
 
     client_type = "scripted"
@@ -81,6 +82,7 @@ class Scripted:
         self.configs: list[dict[str, Any]] = []
         self.sent: list[float] = []
         self.closed: list[float] = []
+        self.paused = threading.Event()
 
     def get_history(self) -> list[dict[str, Any]]:
         return json.loads(json.dumps(self.history, default=str))
@@ -103,6 +105,7 @@ class Scripted:
                 if isinstance(event, BaseException):
                     raise event
                 if isinstance(event, int | float):
+                    self.paused.set()
                     await _pause(event, signal)
                     begin, count = time.monotonic(), 0
                     continue

@@ -246,10 +246,13 @@ SCRIPTS = {
     "in arguments": "[text('one '), call('wait', seconds=1)[:2], 30]",
     "in an asynchronous tool": "[text('one '), call('wait', seconds=30)]",
 }
-WAIT = "@tool\nasync def wait(seconds: int):\n    'Waits'\n    print('waiting')\n    await asyncio.sleep(seconds)"
+WAIT = (
+    "@tool\nasync def wait(seconds: int):\n    'Waits'\n    print('waiting')\n"
+    "    client.paused.set()\n    await asyncio.sleep(seconds)"
+)
 ABORT = (
     "import threading\nfrom mmsp_nb import AbortSignal\nsignal = AbortSignal()\n"
-    "threading.Timer(1, signal.abort).start()\nmain.ask('go', signal=signal)"
+    "threading.Thread(target=lambda: client.paused.wait(30) and signal.abort()).start()\nmain.ask('go', signal=signal)"
 )
 
 
@@ -270,7 +273,7 @@ def test_every_way_to_stop_leaves_the_same(served: Kernel, where: str) -> None:
             assert cell.ename == "AbortError"
         else:
             served.run("%%mmsp --background\ngo")
-            served.run("time.sleep(1)\n%mmsp stop")
+            served.run("assert client.paused.wait(30)\n%mmsp stop")
             while not served.value("main.turns and main.turns[-1].state != 'running'"):
                 pass
         left[way] = served.value(SNAPSHOT)
