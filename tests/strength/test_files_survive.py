@@ -9,7 +9,9 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,13 +27,32 @@ KINDS = ["save", "trace", "cassette"]
 KILLS = 8
 
 
-def started(kind: str, folder: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(WRITER), kind, str(folder), *options]
+def mounted(where: Path) -> bool:
+    """Mount a disk of 64 kB, if this machine lets us."""
+    mount = shutil.which("mount")
+    command = [mount, "-t", "tmpfs", "-o", "size=64k", "none", str(where)]
+    return mount is not None and subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def can_mount() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        if not mounted(Path(folder)):
+            return False
+        subprocess.run(["umount", folder], check=True)
+        return True
+
+
+ORDINARY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
+"""Runs a command for which the permissions of files hold, though it is root's."""
+
+
+def started(kind: str, folder: Path, *options: str, through: Sequence[str] = ()) -> subprocess.Popen[str]:
+    command = [*through, sys.executable, str(WRITER), kind, str(folder), *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def run(kind: str, folder: Path, *options: str) -> list[str]:
-    child = started(kind, folder, *options)
+def run(kind: str, folder: Path, *options: str, through: Sequence[str] = ()) -> list[str]:
+    child = started(kind, folder, *options, through=through)
     out, _ = child.communicate(timeout=120)
     assert child.returncode == 0, out
     return out.splitlines()
@@ -84,19 +105,20 @@ def test_a_process_that_is_killed_loses_its_last_record_at_most(kind, tmp_path):
 
 @pytest.fixture
 def disk(tmp_path):
-    """A disk of 64 kB, where one can be mounted."""
+    """A disk of 64 kB."""
     where = tmp_path / "disk"
     where.mkdir()
-    mount = shutil.which("mount")
-    if mount is None or subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "none", where]).returncode:
-        pytest.skip("no file system can be mounted here")
+    assert mounted(where)
     try:
         yield where
     finally:
         subprocess.run(["umount", where], check=True)
 
 
-@pytest.fixture(params=["limit", "disk"])
+DISKS = ["disk"] if can_mount() else []
+
+
+@pytest.fixture(params=["limit", *DISKS])
 def small(request, tmp_path):
     """A folder where a file may have 64 kB, and the options for the writer."""
     if request.param == "limit":
@@ -136,27 +158,32 @@ def test_a_full_disk_keeps_what_was_written_before(kind, small):
 # a folder that may not be written
 
 
-@pytest.fixture
-def closing(tmp_path, request):
-    """A folder, and a function that closes it for writing: to root only a disk can be closed."""
-    if os.getuid():
-        folder = tmp_path / "closed"
-        folder.mkdir()
-        yield folder, lambda: [path.chmod(0o555 if path == folder else 0o444) for path in (*folder.iterdir(), folder)]
-        folder.chmod(0o755)
+@pytest.fixture(params=["permissions", *DISKS])
+def closing(request, tmp_path):
+    """A folder, a function that closes it for writing, and what a writer is told then."""
+    if request.param == "disk":
+        folder = request.getfixturevalue("disk")
+        remount = ["mount", "-o", "remount,ro", str(folder)]
+        yield folder, lambda: subprocess.run(remount, check=True), "Read-only file system"
         return
-    folder = request.getfixturevalue("disk")
-    yield folder, lambda: subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
+    folder = tmp_path / "closed"
+    folder.mkdir()
+
+    def close():
+        for path in (*folder.iterdir(), folder):
+            path.chmod(0o555 if path == folder else 0o444)
+
+    yield folder, close, "Permission denied"
+    folder.chmod(0o755)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_folder_that_is_read_only_says_so_in_a_line(kind, closing):
-    folder, close = closing
+    folder, close, why = closing
     run(kind, folder, "--times", "1")
     close()
-    lines = run(kind, folder, "--times", "3")
+    lines = run(kind, folder, "--times", "3", through=[] if os.getuid() else ORDINARY)
     assert last_number(kind, folder) == 1
-    why = "Permission denied" if os.getuid() else "Read-only file system"
     if kind == "cassette":
         told = [line for line in lines if line.startswith("warning")]
         assert told == [f"warning {folder / 'talk.jsonl'}: this was not recorded: {why}"] * 2
