@@ -32,9 +32,10 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--times", type=int, default=100_000)
     given = parser.parse_args()
+    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     if given.limit is not None:  # as on a full disk, writing goes so far and no further
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (given.limit, given.limit))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (given.limit, most))
     warnings.showwarning = lambda message, *args: print(f"warning {message}", flush=True)
     warnings.simplefilter("always")
     write = {"save": save, "trace": trace, "cassette": cassette}[given.kind]
@@ -46,6 +47,7 @@ def main() -> None:
             print(f"failed {type(error).__name__} {error}", flush=True)
             continue
         print(f"wrote {number}", flush=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))  # who measures coverage writes at the end
 
 
 def messages(number: int) -> list[dict]:

@@ -90,6 +90,7 @@ def test_turns_that_are_as_they_were_are_kept(chat, directory):
 
 def test_the_browser_in_a_notebook_follows_the_trace_and_the_list(chat, directory):
     chat.ask("first question")
+    before = set(threading.enumerate())
     browser, sent, came = TraceBrowser(), [], threading.Condition()
 
     def send(message, buffers=None):
@@ -111,23 +112,26 @@ def test_the_browser_in_a_notebook_follows_the_trace_and_the_list(chat, director
     tracing.save("run/2", chat.messages, {}, "some-model")
     wait(lambda message: message["op"] == "list" and len(message["files"]) == 2)
     browser.close()
-    assert _ended("mmsp_nb file view")
+    assert _ended(before)
 
 
 def test_nobody_looks_any_more_when_the_owner_is_gone():
     class Owner:
         pass
 
+    before = set(threading.enumerate())
     owner, looked = Owner(), threading.Event()
     every(owner, lambda one: looked.set(), 0.001)
     assert looked.wait(10)
     gone = weakref.ref(owner)
     del owner
-    assert _ended("mmsp_nb file view") and (gc.collect() or True) and gone() is None
+    assert _ended(before) and (gc.collect() or True) and gone() is None
 
 
-def _ended(name: str) -> bool:
+def _ended(before: set[threading.Thread]) -> bool:
+    """Whether the threads that have begun to look since ``before`` end."""
     deadline = time.monotonic() + 10
-    for thread in [one for one in threading.enumerate() if one.name == name]:
-        thread.join(deadline - time.monotonic())
-    return not any(one.name == name for one in threading.enumerate())
+    mine = [one for one in set(threading.enumerate()) - before if one.name == "mmsp_nb file view"]
+    for thread in mine:
+        thread.join(max(deadline - time.monotonic(), 0))
+    return not any(one.is_alive() for one in mine)

@@ -109,7 +109,7 @@ async def test_the_work_for_a_question_does_not_grow_with_the_past(fake_provider
     answer = streams.reply("text", "responses").joined()
     chat = Conversation("gpt-5.5", **where(fake_provider))
 
-    async def calls() -> Counter[str]:
+    async def once() -> Counter[str]:
         found: Counter[str] = Counter()
 
         def profile(frame, event, argument):
@@ -124,6 +124,10 @@ async def test_the_work_for_a_question_does_not_grow_with_the_past(fake_provider
         finally:
             sys.setprofile(None)
         return found
+
+    async def calls() -> Counter[str]:
+        """The least of three: what waits once more for the network is entered once more."""
+        return min([await once() for _ in range(3)], key=Counter.total)
 
     async def go_on(count: int) -> None:
         fake_provider.add(*[answer] * count)
