@@ -24,7 +24,7 @@ from mmsp_nb.hosts import Stream
 from mmsp_nb.tools import PreparedCall, ToolOutcome, Verdict, run_calls, tables
 
 from .failures import remember_for_debugger
-from .interrupts import interrupt_main_thread, interruptible
+from .interrupts import Heard, interrupt_main_thread, interruptible, listening, unbroken
 from .richness import rich_html
 from .stopping import Stoppable
 from .tee import Sink, recording
@@ -139,6 +139,7 @@ class Session:
         self._over = False
         self._stopped = False
         self._interrupt: type[BaseException] = KeyboardInterrupt
+        self._heard = Heard()
         self._tool_on: threading.Thread | None = None
         self._ready: dict[int, Future[None]] = {}
         self._held: list[tuple[dict[str, Any], Sink]] = []
@@ -150,8 +151,12 @@ class Session:
         self._job = loop.submit(self._consume())
         self._job.add_done_callback(self._ended)
         try:
-            for pause in self._steps():
-                self._mailbox.wait(min(pause, POLL))
+            with unbroken() as self._heard:  # what is being drawn is drawn to its end
+                for pause in self._steps():
+                    with interruptible():  # beside an await of the cell's own, a kernel would only cancel its task
+                        if self._heard.any:
+                            raise KeyboardInterrupt
+                        self._mailbox.wait(min(pause, POLL))
         except BaseException:
             self._stop()
             raise
@@ -166,8 +171,8 @@ class Session:
             self._job = asyncio.ensure_future(self._consume())
         self._job.add_done_callback(self._ended)
         try:
-            for pause in self._steps():
-                await self._mailbox.wait_async(pause)
+            with listening() as self._heard:
+                await self._wait()
         except BaseException:
             if THREADS:
                 self._stop()
@@ -176,6 +181,20 @@ class Session:
                 await asyncio.wait([self._job], timeout=STOPPING)
             raise
         self._job.result()
+
+    async def _wait(self) -> None:
+        try:
+            for pause in self._steps():
+                if self._heard.any:
+                    break
+                await self._mailbox.wait_async(pause)
+            else:
+                return
+        except KeyboardInterrupt:  # in a tool; out of a task of its own it would end the kernel
+            if not self._heard.pass_on():
+                raise
+        await asyncio.sleep(IDLE)  # here the cell's task is cancelled
+        raise asyncio.CancelledError
 
     # --- on the loop ------------------------------------------------------------------------------------------------
 
@@ -204,8 +223,8 @@ class Session:
         def ask() -> None:
             from mmsp_nb import terminal
 
-            if not self._stopped and done.set_running_or_notify_cancel():
-                with interruptible():
+            with interruptible():
+                if not self._ending and done.set_running_or_notify_cancel():
                     done.set_result(terminal.decide(calls))
 
         self._mailbox.put(ask)
@@ -255,13 +274,15 @@ class Session:
         return sink
 
     def _run_tool(self, call: PreparedCall, done: Future[ToolOutcome]) -> None:
-        if self._stopped or not done.set_running_or_notify_cancel():
+        if self._ending or not done.set_running_or_notify_cancel():
             return
         sink = self._sink(call, lambda: self._output.output_coming(call.call))
         self._button.busy(time.monotonic())
         self._tool_on = threading.current_thread()
         try:
             with interruptible():
+                if self._heard.any:  # it came before this point; from here on one raises by itself
+                    return
                 self._output.call_started(call.call, time.monotonic())
                 with recording(self._shell, sink):
                     outcome = call.run()
@@ -275,6 +296,11 @@ class Session:
         self._finished(outcome, sink)
         done.set_result(outcome)
 
+    @property
+    def _ending(self) -> bool:
+        """Whether nothing new shall begin."""
+        return self._stopped or self._heard.any
+
     def _announce(self, call: PreparedCall, ready: Future[None]) -> None:
         if not self._stopped:
             self._output.call_started(call.call, time.monotonic())
@@ -285,7 +311,8 @@ class Session:
         if outcome.status == "error" and outcome.error is not None:
             remember_for_debugger(self._shell, outcome.error)
         elif outcome.ok and not outcome.images and not tables.text(outcome.value):
-            outcome.html = rich_html(self._shell, outcome.value)
+            with interruptible():  # the object's own methods may take long
+                outcome.html = rich_html(self._shell, outcome.value)
         self._output.call_ended(outcome, time.monotonic(), showed=bool(sink.images))
         if not sink.hold:
             return

@@ -30,7 +30,7 @@ from .secrets import remember
 from .stopping import Stoppable
 from .stretch import Message, Stretch
 
-__all__ = ["Drawing", "ending", "footer", "noted"]
+__all__ = ["Drawing", "approval", "ending", "footer", "noted"]
 
 _LIMITS = {"max_turns": "requests", "max_calls": "tool calls", "max_cost": "cost"}
 
@@ -71,7 +71,7 @@ class Drawing:
             self._output = PlainOutput(_write, live=live, dim=dim, form=form.get())
         offered = live and output is None and in_kernel(shell)
         self._button = button or Stoppable(lambda: self.session.stop(), self._began, offered=offered)
-        self.session = Session(stream, self._output, shell, approve=self._approve(live), button=self._button)
+        self.session = Session(stream, self._output, shell, approve=approval(shell, live), button=self._button)
 
     def __enter__(self) -> Drawing:
         if self._output.live and isinstance(self._output, LiveOutput) and THREADS:
@@ -120,12 +120,6 @@ class Drawing:
         self._output.close(time.monotonic(), note=noted(note, self._turn(), self._before), footer=footer)
         self.session.release()
 
-    def _approve(self, live: bool) -> str | None:
-        """Who decides about calls that need a word: the next cell, the person at the terminal, or nobody."""
-        if in_kernel(self._shell):
-            return "wait" if live else None
-        return "terminal" if terminal.can_ask() else None
-
     def _show_waiting(self, turn: Any) -> None:
         shown = panel(turn.waiting)
         if not in_kernel(self._shell):
@@ -153,6 +147,13 @@ def _goes_on(message: Message) -> bool:
     """Whether another message takes the place of this one: what is final also says itself as text."""
     waits = message.metadata["mmsp"]["kind"] == "status" and message.data["text/plain"].startswith("◌")
     return message.display_id is not None and (waits or "text/plain" not in message.data)
+
+
+def approval(shell: Any, live: bool) -> str | None:
+    """Who decides about calls that need a word: the next cell, the person at the terminal, or nobody."""
+    if in_kernel(shell):
+        return "wait" if live else None
+    return "terminal" if terminal.can_ask() else None
 
 
 def stretch_of(name: str) -> Any:

@@ -141,6 +141,9 @@ class NotebookHost:
             return place.run(conversation, stream)
         if not self._draws():
             return self._undrawn().run(conversation, stream)
+        if quiet.get():
+            self._silent(stream).run()
+            return False
         from .drawing import Drawing
 
         drawing = Drawing(self._shell, conversation, stream, live=is_live(self._live()))
@@ -152,6 +155,9 @@ class NotebookHost:
         """Draw and wait by awaiting. The stream runs on the background loop all the same, where there are threads."""
         if not self._draws():
             return await self._undrawn().arun(conversation, stream)
+        if quiet.get():
+            await self._silent(stream).arun()
+            return False
         from .drawing import Drawing
 
         drawing = Drawing(self._shell, conversation, stream, live=is_live(self._live()))
@@ -159,15 +165,18 @@ class NotebookHost:
             await drawing.session.arun()
         return True
 
+    def _silent(self, stream: hosts.Stream) -> Any:
+        from .bridge import Session
+        from .drawing import approval
+        from .plain import NoOutput
+
+        connect_tools(self._shell)
+        return Session(stream, NoOutput(), self._shell, approve=approval(self._shell, is_live(self._live())))
+
     def _undrawn(self) -> hosts.PlainHost:
-        """Who serves what is not drawn: in a kernel somebody may still decide in a later cell."""
+        """Who serves what no cell asks: in a kernel somebody may still decide in a later cell."""
         here = in_kernel(self._shell) and threading.current_thread() is threading.main_thread()
         return self._waiting if here and is_live(self._live()) else self._plain
 
     def _draws(self) -> bool:
-        return (
-            not quiet.get()
-            and self._cells.depth > 0
-            and threading.current_thread() is threading.main_thread()
-            and not loop.is_current()
-        )
+        return self._cells.depth > 0 and threading.current_thread() is threading.main_thread() and not loop.is_current()

@@ -10,10 +10,34 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["interrupt_main_thread", "interruptible", "once", "unbroken"]
+__all__ = ["Heard", "interrupt_main_thread", "interruptible", "listening", "once", "unbroken"]
 
 SAME = 0.2
 """Seconds within which a second interrupt is the same one."""
+
+
+class Heard:
+    """Whether an interrupt has come. A kernel answers one by cancelling the cell's task, some turns of its loop later:
+    who is about to keep that loop busy for long looks here first.
+    """
+
+    def __init__(self) -> None:
+        self.any = False
+
+    def note(self, *_: Any) -> None:
+        """As a handler of interrupts: nothing but this."""
+        self.any = True
+
+    def pass_on(self) -> bool:
+        """Let a KeyboardInterrupt that was caught do what the interrupt would have done: a kernel cancels the task
+        of the whole cell, and with it all that the cell awaits. False where it would only raise that again.
+        """
+        if self.any:
+            return True
+        if self not in _ears or _handler in (None, signal.default_int_handler):
+            return False
+        _note(signal.SIGINT, None)
+        return True
 
 
 @contextlib.contextmanager
@@ -24,13 +48,47 @@ def interruptible() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unbroken(*, forget: bool = False) -> Iterator[None]:
-    """Within it, an interrupt waits for the end. With ``forget`` it is dropped: one interrupt ends a cell."""
-    came: list[Any] = []
-    with _on_interrupt(lambda *details: came.append(details)) as before:
-        yield
-    if came and not forget and callable(before):
-        before(*came[0])
+def unbroken(*, forget: bool = False) -> Iterator[Heard]:
+    """Within it, an interrupt is noted and waits for the end. With ``forget`` it is dropped: one ends a cell."""
+    heard = Heard()
+    with _on_interrupt(heard.note) as before:
+        yield heard
+    if heard.any and not forget and callable(before):
+        before(signal.SIGINT, None)
+
+
+_ears: list[Heard] = []
+_handler: Any = None  # of before the first of them listened
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[Heard]:
+    """Within it, also across awaits, an interrupt is noted and then handled as before. Answers may overlap."""
+    global _handler
+    heard = Heard()
+    if threading.current_thread() is not threading.main_thread():
+        yield heard
+        return
+    if not _ears:
+        before = signal.getsignal(signal.SIGINT)
+        if callable(before) and before is not _note:
+            with contextlib.suppress(ValueError, OSError):
+                signal.signal(signal.SIGINT, _note)
+                _handler = before
+    _ears.append(heard)
+    try:
+        yield heard
+    finally:
+        _ears.remove(heard)
+        if not _ears and signal.getsignal(signal.SIGINT) is _note:
+            signal.signal(signal.SIGINT, _handler)
+
+
+def _note(*details: Any) -> None:
+    """The handler of interrupts while somebody listens."""
+    for heard in _ears:
+        heard.any = True
+    _handler(*details)
 
 
 @contextlib.contextmanager

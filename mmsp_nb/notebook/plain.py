@@ -11,10 +11,30 @@ from .render import CallView, call_text, spoken_arguments
 from .sanitize import clean, single_line
 from .secrets import mask
 
-__all__ = ["PlainOutput"]
+__all__ = ["NoOutput", "PlainOutput"]
 
 GAP = 0.05
 """Seconds between two writes of a running text."""
+
+
+class NoOutput:
+    """Draws nothing (``--quiet``). What tools print and show stands in the cell as ever."""
+
+    holds = False
+    busy = False
+
+    def event(self, event: dict[str, Any], now: float) -> None: ...
+    def call_started(self, call: dict[str, Any], now: float) -> None: ...
+    def output_coming(self, call: dict[str, Any]) -> None: ...
+    def call_ended(self, outcome: Any, now: float, *, showed: bool = False) -> None: ...
+    def settle(self) -> None: ...
+    def settled(self, call: dict[str, Any]) -> bool:
+        return True
+
+    def due(self) -> float | None:
+        return None
+
+    def tick(self, now: float) -> None: ...
 
 
 class PlainOutput:

@@ -335,3 +335,68 @@ def test_unwatched_an_interrupt_shows_what_was_held_back(unwatched: Kernel) -> N
     )
     interrupted(cell)
     assert cell.texts() == "Well. "
+
+
+SIGNAL_AT = """
+def signal_at(word):
+    "An interrupt at the very moment at which a message with this word in it is sent."
+    import os, signal
+    pub = get_ipython().display_pub
+    def hook(message):
+        if word in str(message["content"]) and not sent:
+            sent.append(word)
+            os.kill(os.getpid(), signal.SIGINT)
+        return message
+    sent = []
+    pub.register_hook(hook)
+    return lambda: pub.unregister_hook(hook)
+"""
+
+
+@pytest.mark.parametrize("who", ["kernel", "unwatched"])
+@pytest.mark.parametrize(
+    "question", ["%%mmsp\ngo", "await asyncio.sleep(0)\nmain.ask('go')", "await main.ask_async('go')"]
+)
+def test_an_interrupt_just_before_a_blocking_tool_keeps_it_from_beginning(
+    request: pytest.FixtureRequest, who: str, question: str
+) -> None:
+    """A kernel only cancels the cell's task, some turns of its loop later: until then the tool would have begun."""
+    kernel: Kernel = request.getfixturevalue(who)
+    kernel.run(TOOLS + SIGNAL_AT + "\ntalk([text('Well. '), call('block')], tools=ALL)\nforget = signal_at('Well')")
+    try:
+        cell = kernel.run(question)
+    finally:
+        kernel.run("forget()")
+    assert cell.status == "error"
+    assert cell.messages[-1]["t"] < 5
+    assert "blocking" not in cell.streams
+    assert cell.texts().startswith("Well.")
+    assert kernel.value("main.turns[-1].state") == "partial"
+    kernel.run("client.scripts.append([text('again')])")
+    assert kernel.run("%%mmsp\nand now?").texts() == "again"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "%%mmsp --quiet\ngo",
+        "%mmsp ask --quiet go",
+        "await asyncio.sleep(0)\nmain.ask('go')",
+        "await asyncio.sleep(0)\n%mmsp ask --quiet go",
+        "await main.ask_async('go')",
+        "await asyncio.gather(main.ask_async('go'), other.ask_async('go'))",
+    ],
+)
+def test_an_interrupt_in_a_blocking_tool_ends_the_cell_and_not_the_kernel(watched: Kernel, question: str) -> None:
+    watched.run("talk([text('Well. '), call('block')], tools=ALL)")
+    watched.run("other = Conversation(client=Scripted([text('here '), 30, text('late')]))")
+    cell = watched.run(question, interrupt_when=saw("blocking"))
+    assert cell.status == "error"
+    assert cell.after_interrupt is not None
+    assert cell.after_interrupt < 2
+    assert watched.value("main.turns[-1].state") == "partial"
+    watched.run("client.scripts.append([text('again')])")
+    assert watched.run("%%mmsp\nand now?").texts() == "again"
+    if "gather" in question:
+        watched.run("from mmsp_nb.answer import Answer")
+        assert watched.value("[other.turns[-1].state, Answer(other.turns[-1]).text]") == ["partial", "here "]
