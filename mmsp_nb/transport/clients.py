@@ -21,13 +21,20 @@ import httpx
 
 from mmsp_nb._version import __version__
 from mmsp_nb.protocol.errors import ConnectionFailedError, TransportError
-from mmsp_nb.transport.wire import Handler, Reply, Timeouts, WireRequest, is_loopback
+from mmsp_nb.transport.wire import Handler, Reply, Timeouts, WireRequest, is_loopback, public_url
 
 __all__ = ["close_clients", "http_client", "httpx_handler"]
 
 _ATTRIBUTE = "_mmsp_nb_http_clients"
 _KEEP_ALIVE = 60.0
 """Seconds that an idle connection is kept: the time somebody takes to read an answer."""
+
+
+class _QuietURL(httpx.URL):
+    """A URL whose text has no user and no query: httpx writes it into the log for each request."""
+
+    def __str__(self) -> str:
+        return public_url(super().__str__())
 
 
 class _Clients:
@@ -149,18 +156,17 @@ def httpx_handler(timeouts: Timeouts) -> Handler:
             if event == "connection.connect_tcp.complete":
                 opened.append(info["return_value"])
 
+        sent = client.build_request(
+            request.method,
+            request.url,
+            headers=headers,
+            content=request.content or None,
+            timeout=local if loopback else remote,
+            extensions={"trace": trace},
+        )
+        sent.url = _QuietURL(sent.url)
         try:
-            response = await client.send(
-                client.build_request(
-                    request.method,
-                    request.url,
-                    headers=headers,
-                    content=request.content or None,
-                    timeout=local if loopback else remote,
-                    extensions={"trace": trace},
-                ),
-                stream=True,
-            )
+            response = await client.send(sent, stream=True)
         except asyncio.CancelledError:
             # between the connection's being there and its first use nobody in httpcore closes it
             for connection in opened:

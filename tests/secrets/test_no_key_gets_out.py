@@ -70,6 +70,16 @@ def script(provider: FakeProvider) -> None:
 # in memory
 
 
+async def test_logs_show_no_key_at_any_level(
+    provider: FakeProvider, client: AutoLLMClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider.when(lambda request: True, streams.reply("text", "chat"))
+    with caplog.at_level("DEBUG"):
+        await read(client)
+    assert "POST" in caplog.text
+    assert found(caplog.text) == []
+
+
 def test_nothing_that_has_a_repr_shows_a_key(client: AutoLLMClient) -> None:
     endpoint = client._endpoint
     for thing in (client, endpoint.route, vars(endpoint), vars(client), endpoint.transport, client.sibling()):
