@@ -65,7 +65,13 @@ SHORTEST_KEY = 8
 remembered: set[str] = set()
 """Keys that were passed to clients of this process; see `remember`."""
 
-_SECRET_VARIABLE = re.compile(r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD)$", re.IGNORECASE)
+_SECRET_VARIABLE = re.compile(
+    r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSPHRASE)$|(?:PASSWORD|PASSWD)$", re.IGNORECASE
+)
+_KEY_VARIABLE = re.compile(r"_(?:KEY|PAT)$", re.IGNORECASE)
+# What is called a key may be a column's name or a file: a key is long, has a digit, and is no path and no address.
+_KEY_VALUE = re.compile(r"(?![/~.]|[A-Za-z]:[/\\])(?!.*://)(?=.*\d).{16,}", re.S)
+_URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
 
 def mask_keys(text: str) -> str:
@@ -82,9 +88,19 @@ def key_spans(text: str) -> list[tuple[int, int]]:
 
 
 def environment_secrets(environ: Mapping[str, str] | None = None) -> set[str]:
-    """The values of variables that are called keys, tokens, secrets or passwords; none shorter than 8 characters."""
-    environ = os.environ if environ is None else environ
-    return {value for name, value in environ.items() if len(value) >= SHORTEST_KEY and _SECRET_VARIABLE.search(name)}
+    """The values of variables that are called keys, tokens, secrets or passwords, and the passwords of addresses.
+
+    None is shorter than 8 characters.
+    """
+    found: set[str] = set()
+    for name, value in (os.environ if environ is None else environ).items():
+        if len(value) < SHORTEST_KEY:
+            continue
+        if _SECRET_VARIABLE.search(name) or (_KEY_VARIABLE.search(name) and _KEY_VALUE.fullmatch(value)):
+            found.add(value)
+        elif "://" in value and "@" in value:
+            found.update(password for password in _URL_PASSWORD.findall(value) if not _is_ordinary(password))
+    return found
 
 
 def without_secrets(value: Any, secrets: Iterable[str] = ()) -> Any:
@@ -112,8 +128,7 @@ def concealable(values: Iterable[str]) -> list[tuple[str, str]]:
     """
     found: dict[str, str] = {}
     for value in values:
-        size = len(value)
-        if size < SHORTEST_KEY or (size < 20 and _WORDS.fullmatch(value)) or (size < 12 and value.isdecimal()):
+        if _is_ordinary(value):
             continue
         shaped = _KEY.match(value)
         found[value] = found[json.dumps(value)[1:-1]] = (shaped["keep"] if shaped else "") + MASK
@@ -144,6 +159,14 @@ def conceal(text: str, known: Iterable[tuple[str, str]] = ()) -> tuple[str, int]
 
         text = _KEY.sub(hide, text)
     return text, count
+
+
+def _is_ordinary(value: str) -> bool:
+    """Whether a value cannot be told from ordinary text."""
+    size = len(value)
+    return (
+        size < SHORTEST_KEY or (size < 20 and _WORDS.fullmatch(value) is not None) or (size < 12 and value.isdecimal())
+    )
 
 
 def _is_key(keep: str, rest: str) -> bool:

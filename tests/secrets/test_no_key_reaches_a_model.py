@@ -16,7 +16,7 @@ from planted import found, screen
 
 import mmsp_nb
 from mmsp_nb import AutoLLMClient, Conversation, load
-from mmsp_nb.masking import conceal, concealable
+from mmsp_nb.masking import conceal, concealable, environment_secrets
 from mmsp_nb.testing import FakeProvider, RecordedRequest, Reply, parts, streams
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* replaced by")
@@ -292,6 +292,39 @@ def test_plain_words_and_short_numbers_of_variables_stay() -> None:
     assert concealable(words) == []
     secrets = ["a-passphrase-of-many-words-indeed", "hunter22", "qWeRtYuIoP", "123456789012", "a/b+c=d!e"]
     assert {value for value, _ in concealable(secrets)} == set(secrets)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("AZURE_OPENAI_KEY", "0a1b2c3d4e5f60718293", "0a1b2c3d4e5f60718293"),
+        ("GITHUB_PAT", "pat-99887766-aaqq", "pat-99887766-aaqq"),
+        ("SIGNING_PRIVATE_KEY", "-----BEGIN KEY-----\nMIIabc123", "-----BEGIN KEY-----\nMIIabc123"),
+        ("PGPASSWORD", "tide-4-brest", "tide-4-brest"),
+        ("MAIL_PASSWD", "tide-4-brest", "tide-4-brest"),
+        ("DATABASE_URL", "postgres://bob:tide-4-brest@db/tides", "tide-4-brest"),
+        ("HTTPS_PROXY", "http://bob:tide-4-brest@proxy:3128", "tide-4-brest"),
+    ],
+)
+def test_a_secret_is_known_by_the_names_that_variables_have(name: str, value: str, secret: str) -> None:
+    assert environment_secrets({name: value}) == {secret}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SORT_KEY", "created_at"),
+        ("PARTITION_KEY", "customer_of_the_month"),
+        ("TLS_KEY", "/etc/ssl/private/server-2024.pem"),
+        ("SIGNING_KEY", "C:\\keys\\server-2024.pem"),
+        ("JWKS_KEY", "https://login.example/keys/2024"),
+        ("DATABASE_URL", "postgres://postgres:postgres@localhost:5432/tides"),
+        ("SERVER", "https://127.0.0.1:8888/?next=a@b"),
+        ("MONKEY", "0a1b2c3d4e5f60718293"),
+    ],
+)
+def test_a_variable_that_is_only_called_a_key_is_no_secret(name: str, value: str) -> None:
+    assert environment_secrets({name: value}) == set()
 
 
 def test_a_known_value_is_found_as_it_stands_in_json() -> None:
