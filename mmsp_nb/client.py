@@ -307,6 +307,9 @@ class AutoLLMClient:
                             out.clear()
                             if failure is not None:
                                 raise failure
+                            if decoder.over:
+                                response.end()
+                                break
             signal.throw_if_aborted()
             try:
                 push(decoder.finish(), out)

@@ -55,7 +55,12 @@ class ModelPage:
 
 
 class Decoder(Protocol):
-    """Decodes the answer to one call. It may keep state, for instance which call an index belongs to."""
+    """Decodes the answer to one call. It may keep state, for instance which call an index belongs to.
+
+    ``over``: an event has said that the answer is complete, so that nothing more is to be waited for.
+    """
+
+    over: bool
 
     def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
         """One received event: its parsed JSON (a dict) and its SSE event name, if any.

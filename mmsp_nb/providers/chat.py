@@ -177,6 +177,8 @@ _ITEMS: dict[str, Callable[[_Turn, Item], None]] = {
 class ChatDecoder:
     """Chunks to raw values. Tool call pieces are joined by id first and by index second."""
 
+    over = False  # usage may follow the finish reason, and then anything but ``[DONE]``
+
     def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
         self._client = vendor.client
         self._read_details = vendor.rules.get("reasoning_details")

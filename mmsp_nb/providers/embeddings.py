@@ -73,6 +73,8 @@ def _content(draft: Draft, index: int, message: UniMessage) -> dict[str, Any]:
 class EmbeddingsDecoder:
     """JSON answers to vectors. With the requests at hand, a missing vector is an error, not a shift."""
 
+    over = False  # it is one document
+
     def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
         self._client = vendor.client
         self._expected = [_count(request.body or {}) for request in requests]

@@ -255,6 +255,8 @@ _ITEMS: dict[str, Callable[[Draft, Item, dict[str, str]], dict[str, Any]]] = {
 class GenerateContentDecoder:
     """Chunks to raw values. The item id is the kind of the part; each call has one of its own."""
 
+    over = False  # no event says so
+
     def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
         self._client = vendor.client
         self._calls = 0

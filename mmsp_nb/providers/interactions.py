@@ -265,6 +265,7 @@ class InteractionsDecoder(EventDecoder):
         return (data_delta("inline_data", received_bytes(self.client, delta.get("data")), mime_type, str(index)),)
 
     def completed(self, event: Event) -> Sequence[Raw]:
+        self.over = True
         interaction = event.get("interaction") or {}
         out = [_usage(interaction.get("usage") or {})]
         # the event itself says that the answer is complete, so a status that is missing costs nothing

@@ -258,7 +258,7 @@ class MessagesDecoder(EventDecoder):
         "content_block_stop": block_stop,
         "message_start": message_start,
         "message_delta": message_delta,
-        "message_stop": EventDecoder.nothing,
+        "message_stop": EventDecoder.end,
         "ping": EventDecoder.nothing,
         "error": EventDecoder.failed,
     }

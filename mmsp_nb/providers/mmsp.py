@@ -47,6 +47,8 @@ def upstream_error(client: str, status: int | None, payload: Any, message: str =
 class MmspDecoder:
     """Public events, with the bytes of inline items decoded. Their grammar is the server's business."""
 
+    over = False  # a stop that another event follows was not the end
+
     def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
         self._client = vendor.client
         self._stopped = False

@@ -281,6 +281,7 @@ class ResponsesDecoder(EventDecoder):
     # the response ends
 
     def completed(self, event: Event) -> Sequence[Raw]:
+        self.over = True
         response = event.get("response") or {}
         out: list[Raw] = []
         if counts := response.get("usage"):

@@ -23,6 +23,7 @@ class EventDecoder:
     def __init__(self, vendor: Vendor, model: str = "", requests: Sequence[Request] = ()) -> None:
         self.vendor = vendor
         self.client = vendor.client
+        self.over = False
 
     def decode(self, event: Any, name: str | None = None) -> Sequence[Raw]:
         handler = self.handlers.get(event.get(self.type_key) or name)
@@ -37,6 +38,10 @@ class EventDecoder:
         return ()
 
     def nothing(self, event: Event) -> Sequence[Raw]:
+        return ()
+
+    def end(self, event: Event) -> Sequence[Raw]:
+        self.over = True
         return ()
 
     def failed(self, event: Event) -> Sequence[Raw]:

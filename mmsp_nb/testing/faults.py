@@ -17,7 +17,7 @@ from mmsp_nb.testing import malformed, streams
 from mmsp_nb.testing.connection import RecordedRequest
 from mmsp_nb.testing.gate import Gate
 from mmsp_nb.testing.parts import Part, call, text, thinking
-from mmsp_nb.testing.reply import Reply
+from mmsp_nb.testing.reply import Cut, Reply
 from mmsp_nb.testing.sse import Frame, Style, encode
 from mmsp_nb.testing.wire import mmsp
 
@@ -299,6 +299,16 @@ def _(dialect: str, number: int) -> Reply:
 @fault("drops-connection", "keep-alive is promised, the connection closed after the answer all the same")
 def _(dialect: str, number: int) -> Reply:
     return Reply.stream(streams.frames("text", dialect), drop_after=True)
+
+
+@fault("unended", "a complete answer, then the connection is closed without an end of the body")
+def _(dialect: str, number: int) -> Reply:
+    return streams.reply("text", dialect).then(Cut("fin"))
+
+
+@fault("held-open", "a complete answer whose connection stays open")
+def _(dialect: str, number: int) -> Reply:
+    return streams.reply("text", dialect).then(Gate())
 
 
 for _name, _summary, _make in malformed.MALFORMED:

@@ -31,7 +31,7 @@ __all__ = ["Response"]
 log = logging.getLogger("mmsp_nb.transport")
 
 DRAIN_TIMEOUT = 0.1
-"""Seconds given to the end of the answer after ``[DONE]``, so that its connection can be used again."""
+"""Seconds given to the end of the answer after ``[DONE]`` and the like, so that its connection can be used again."""
 
 
 class Response:
@@ -110,6 +110,11 @@ class Response:
             self._state = "over"
             await self._drain()
         return None
+
+    def end(self) -> None:
+        """The stream has said by itself that it is complete: what still comes is left out, as after ``[DONE]``."""
+        if self._state == "running":
+            self._state = "drain"
 
     async def events(self) -> AsyncIterator[ServerEvent]:
         """The stream's events one by one."""

@@ -194,6 +194,9 @@ ROWS: tuple[Row, ...] = (
     named("not-json", FORMAT, says=SAID),
     named("odd-values", FORMAT, says=SAID),
     named("deep", FORMAT, says=SAID),
+    # complete, but for the connection; where nothing in the stream says so, it may be lost
+    named("unended", CUT, perhaps=True),
+    named("held-open", LATE, perhaps=True, options={"timeout": SHORT}),
     # without an end
     row(
         "long-line",

@@ -9,7 +9,7 @@ from clients import CLIENTS, events_of, make_client, plain, user
 
 from mmsp_nb.protocol.abort import AbortSignal
 from mmsp_nb.protocol.errors import AbortError, MMSPError, RequestTimeoutError
-from mmsp_nb.testing import Gate, faults, streams
+from mmsp_nb.testing import Gate, Reply, faults, streams
 from mmsp_nb.transport.http import Transport
 from mmsp_nb.transport.retry import RetryPolicy
 
@@ -88,6 +88,31 @@ async def test_what_may_pass_is_tried_again(client_type, fault, provider):
     assert len(provider.requests) == 3
     bodies = [request.body for request in provider.requests]
     assert bodies[0] == bodies[1] == bodies[2]
+
+
+@pytest.mark.parametrize("fault", ["unended", "held-open"])
+@pytest.mark.parametrize("client_type", [each for each in CLIENTS if each != "google-genai"])
+async def test_an_answer_that_says_it_is_complete_does_not_wait_for_the_end_of_its_connection(
+    client_type, fault, provider
+):
+    dialect, _ = CLIENTS[client_type]
+    client = make_client(provider, client_type)
+    provider.add(streams.reply("text", dialect))
+    whole = await events_of(client.streaming_response([user("Q")]))
+    provider.add(faults.reply(fault, dialect))
+    assert await events_of(client.streaming_response_stateful(user("Q"))) == whole
+    provider.wait_until_idle()
+
+
+@pytest.mark.parametrize("size", [None, 7])
+@pytest.mark.parametrize("client_type", ["openai-official", "anthropic-official", "google-official"])
+async def test_what_follows_a_complete_answer_is_left_out_however_it_comes(client_type, size, provider):
+    dialect, _ = CLIENTS[client_type]
+    client = make_client(provider, client_type)
+    content = streams.reply("text", dialect).content.removesuffix(b"data: [DONE]\n\n") + b"data: no JSON\n\n"
+    reply = Reply([content], headers={"content-type": "text/event-stream"})
+    provider.add(reply if size is None else reply.split(size))
+    assert (await events_of(client.streaming_response_stateful(user("Q"))))[-1]["event_type"] == "stop"
 
 
 @pytest.mark.parametrize("fault", ["unauthorized", "status-400", "status-404", "html", "error-in-stream", "cut-after"])
