@@ -111,7 +111,8 @@ def _one(error: BaseException) -> str:
     frames = list(traceback.walk_tb(error.__traceback__))
     own = [(frame, line) for frame, line in frames if not is_foreign(frame.f_code.co_filename)]
     lines: list[str] = []
-    for frame, line in (own or frames)[-MAX_FRAMES:]:
+    unread = isinstance(error, SyntaxError)  # its headline has file and line; the frames are those of the reader
+    for frame, line in (own or ([] if unread else frames))[-MAX_FRAMES:]:
         lines += _frame(frame, line, values=bool(own))
     if own and frames[-1] is not own[-1] and frames[-1][0] is not own[-1][0]:
         lines.append(f"raised in {_place(frames[-1][0], frames[-1][1])}")

@@ -371,3 +371,85 @@ def test_comparisons_need_a_question_and_figures():
 )
 def test_sums_are_safe(text, value):
     assert calculate(text) == value
+
+
+FRAME = """Why did this fail, and how do I fix it? Answer briefly.
+
+The cell [4]:
+```python
+frame["ammount"].sum()
+```
+
+The exception:
+```
+the cell, line 1, in <module>
+->    1 frame["ammount"].sum()
+      where frame: DataFrame (3, 2) [month: object, amount: float64]; rows: list of 3
+raised in base.py, line 3823, in get_loc
+KeyError: 'ammount'
+```
+
+Its cause:
+```
+index.pyx, line 172, in pandas._libs.index.IndexEngine.get_loc
+IndexError: not this one
+```"""
+PYTHON = """Traceback (most recent call last):
+  File "/ipykernel_12/34.py", line 7, in <module>
+    half(0)
+  File "/project/sums.py", line 2, in half
+    return 1 / n
+           ~~^~~
+ZeroDivisionError: division by zero"""
+UNREAD = """Why?
+
+The exception:
+```
+  File "<ipython-input-4-838671dc4620>", line 1
+    def f(:
+          ^
+SyntaxError: invalid syntax
+```"""
+
+
+@pytest.mark.parametrize(
+    ("prompt", "parts"),
+    [
+        (
+            FRAME,
+            [
+                "`KeyError: 'ammount'` was raised in the cell, line 1:",
+                '```python\nframe["ammount"].sum()\n```',
+                "no such key or column",
+                "`amount` is the nearest",
+                "- `frame`: DataFrame (3, 2) (month: object, amount: float64)\n- `rows`: list of 3",
+            ],
+        ),
+        (PYTHON, ["`ZeroDivisionError: division by zero`", "sums.py, line 2", "return 1 / n", "divided by zero"]),
+        (f"What is wrong here? {PYTHON}", ["`ZeroDivisionError: division by zero`"]),
+        (UNREAD, ["`SyntaxError: invalid syntax`", "the cell, line 1", "def f(:", "cannot read the line"]),
+        ("Why?\n\nThe exception:\n```\nmine.Odd: so it is\n```", ["`mine.Odd: so it is` was raised.", "no rule"]),
+        (
+            "Why?\n\nThe cell [1]:\n```python\n"
+            + "x = 1  # weather in Rome\n" * 3_000
+            + "```"
+            + FRAME[FRAME.index("\n\nThe exception") :],
+            ["`KeyError: 'ammount'`"],
+        ),
+    ],
+)
+def test_an_exception_is_explained_from_what_is_shown_of_it(prompt, parts):
+    talk = Talk()
+    said = talk.say(prompt)
+    for part in parts:
+        assert part in said
+    assert "not this one" not in said
+    assert said.endswith(f"\n\n{SIGNATURE}")
+    assert not talk.calls, "what is in a failed cell is no wish"
+
+
+def test_an_exception_does_not_hide_another_wish():
+    assert "gull" in answer_to(f"Write a haiku about the sea. {PYTHON}")
+    talk = Talk()
+    talk.say(f"Explain this, and call get_weather for London: {PYTHON}")
+    assert talk.calls == [{"city": "London"}]

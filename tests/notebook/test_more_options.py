@@ -182,6 +182,15 @@ def test_why_knows_every_kind_of_error(shell: Shell, capsys: Capsys, code: str, 
     assert len(said(client)) < 20_000
 
 
+def test_why_shows_no_frames_of_who_read_a_cell_that_is_no_python(shell: Shell, capsys: Capsys) -> None:
+    client = use(shell, [scripted.text("ok")])
+    run(shell, "def f(:\n    pass", capsys)
+    run(shell, "%mmsp why", capsys)
+    assert "line 1\n    def f(:\n          ^\nSyntaxError: " in said(client)
+    assert "interactiveshell" not in said(client)
+    assert "compilerop" not in said(client)
+
+
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)><iframe srcdoc='x'>"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..wire.neutral import Ask, Call, Finish, Result, Say, Text, Thinking, Tool, Turn, Usage
 from ..wire.pieces import count, limit
-from . import length, memory, results, talk
+from . import failing, length, memory, results, talk
 from .choosing import pick, ranked
 from .faults import Fault, help_text, ordered, without_order
 from .filling import Filled, fill
@@ -100,11 +100,13 @@ def _follow_up(ask: Ask, prompt: str) -> list[Plan]:
 
 def reply(ask: Ask) -> Reply:
     """The demo's answer to ``ask``: always the same for the same request."""
-    asked, ask = ask, _read(ask)
+    asked = ask
+    trace = failing.find(ask.prompt) if ask.schema is None else None
+    ask = _read(_prompted(ask, trace.question) if trace else ask)
     fault = ordered(ask.prompt)
     if fault:
-        ask = _cleaned(ask)
-    says = _says(ask, fault)
+        ask = _prompted(ask, without_order(ask.prompt) or "Hello")
+    says = _says(ask, fault, trace.explanation if trace else "")
     if (ask.think or (fault and fault.kind == "think") or _PROMISE.search(ask.prompt)) and says:
         says = [Thinking(_thoughts(ask, says)), *says]
     if ask.model.endswith(":thinking") and says and not isinstance(says[0], Thinking):
@@ -116,18 +118,18 @@ def reply(ask: Ask) -> Reply:
     return Reply(says, finish, usage_of(asked, says), fault)
 
 
-def _cleaned(ask: Ask) -> Ask:
-    """The request without the order to fail in its last prompt."""
+def _prompted(ask: Ask, prompt: str) -> Ask:
+    """The request with another text of its last prompt."""
     for at in range(len(ask.turns) - 1, -1, -1):
         turn = ask.turns[at]
         if turn.role == "user" and turn.text.strip():
             others = tuple(part for part in turn.parts if not isinstance(part, Text))
-            changed = Turn("user", (*others, Text(without_order(turn.text) or "Hello")))
+            changed = Turn("user", (*others, Text(prompt)))
             return replace(ask, turns=(*ask.turns[:at], changed, *ask.turns[at + 1 :]))
     return ask
 
 
-def _says(ask: Ask, fault: Fault | None) -> list[Say]:
+def _says(ask: Ask, fault: Fault | None, explanation: str) -> list[Say]:
     kind = fault.kind if fault else ""
     if kind == "help":
         return [Text(f"{help_text()}\n\n{SIGNATURE}")]
@@ -146,7 +148,7 @@ def _says(ask: Ask, fault: Fault | None) -> list[Say]:
         return calls if ask.parallel else calls[:1]
     if ask.schema is not None:
         return [Text(json.dumps(_shaped(ask, fresh), ensure_ascii=False, indent=2))]
-    return [Text(f"{_prose(ask, fresh, plans).rstrip()}\n\n{SIGNATURE}")]
+    return [Text(f"{_prose(ask, fresh, plans, explanation).rstrip()}\n\n{SIGNATURE}")]
 
 
 def _fresh(ask: Ask) -> list[Result]:
@@ -175,16 +177,17 @@ def _shaped(ask: Ask, fresh: Sequence[Result]) -> Any:
     return shaped(prompt, ask.schema or {})
 
 
-def _prose(ask: Ask, fresh: Sequence[Result], plans: Sequence[Plan]) -> str:
+def _prose(ask: Ask, fresh: Sequence[Result], plans: Sequence[Plan], explanation: str) -> str:
     prompt = ask.prompt
     missing = plans[0].filled.missing if plans else []
     if missing:
         return _question(plans[0].tool, missing)
     compared = results.compare(prompt, fresh or results.remembered(ask))
     if fresh:
-        said = results.answer(fresh)
-        return f"{said}\n\n{compared}" if compared else said
-    said = compared or memory.recall(ask) or memory.acknowledge(prompt) or length.write(prompt) or talk.reply(ask)
+        told = results.answer(fresh)
+        return f"{told}\n\n{compared}" if compared else told
+    said = explanation or compared or memory.recall(ask) or memory.acknowledge(prompt)
+    said = said or length.write(prompt) or talk.reply(ask)
     return talk.styled(said.replace(SIGNATURE, "").rstrip(), ask.system)
 
 
