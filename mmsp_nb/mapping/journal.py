@@ -6,6 +6,7 @@ rows may be added, moved or taken out between two runs, and a changed prompt is 
 
 from __future__ import annotations
 
+import base64
 import errno
 import hashlib
 import json
@@ -36,7 +37,7 @@ REMEMBERED = 50_000
 def key_of(plan: str, messages: Iterable[Mapping[str, Any]]) -> str:
     """The name of what is asked: ``plan`` stands for all that the rows have in common."""
     said = [{"role": message["role"], "items": message["content_items"]} for message in messages]
-    written = pydantic_core.to_json(said, fallback=repr, bytes_mode="base64", inf_nan_mode="strings")
+    written = _written(said, inf_nan_mode="strings")
     return hashlib.sha256(plan.encode() + b"\n" + written).hexdigest()[:32]
 
 
@@ -105,7 +106,7 @@ class Journal:
             os.close(file)
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        line = pydantic_core.to_json(record, fallback=repr, bytes_mode="base64") + b"\n"
+        line = _written(record) + b"\n"
         if not self._whole:
             line = b"\n" + line
         written = os.write(self._file, line)
@@ -149,6 +150,18 @@ def _callers() -> int:
     ):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def _written(value: Any, **options: Any) -> bytes:
+    """JSON in one line. Text that UTF-8 cannot hold (half an emoji) is written escaped."""
+    try:
+        return pydantic_core.to_json(value, fallback=repr, bytes_mode="base64", **options)
+    except pydantic_core.PydanticSerializationError:
+        return json.dumps(value, default=_as_text).encode("ascii")
+
+
+def _as_text(value: Any) -> str:
+    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else repr(value)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from echoes import Echo, refusal
 import mmsp_nb
 from mmsp_nb.mapping import unfinished
 from mmsp_nb.mapping.journal import Journal, memory
+from mmsp_nb.testing import Reply, parts, wire
 
 ROWS = [f"row {i}" for i in range(60)]
 
@@ -115,6 +116,24 @@ def test_a_checkpoint_serves_rows_that_were_moved_added_and_doubled(echo: Echo, 
     lines = [json.loads(line) for line in where.read_text().splitlines()]
     assert lines[0]["format"] == "mmsp_nb rows" and len(lines) == 6
     assert where.stat().st_mode & 0o077 == 0
+
+
+def test_half_an_emoji_in_a_row_or_an_answer_is_kept_like_any_text(echo: Echo, tmp_path: Path):
+    def keep(word: str) -> str:
+        """Keep a word."""
+        return word
+
+    def rule(prompt: str) -> Any:
+        call = parts.call("keep", '{"word": "half \\ud83d"}', id=f"c{len(echo.order)}")
+        return Reply.stream(wire.chat.frames([call if prompt.startswith("call") else parts.text("fine")]))
+
+    echo.rules.append(rule)
+    for _ in range(2):
+        result = mmsp_nb.map(
+            ["half \ud83d", "call \udc80"], client=echo.client(), tools=[keep], checkpoint=tmp_path / "a.jsonl"
+        )
+        assert list(result) == ["fine", "fine"]
+    assert len(echo.order) == 3, "the second time nothing is asked"
 
 
 def test_what_was_remembered_goes_into_a_checkpoint_that_is_named_later(echo: Echo, tmp_path: Path):
