@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mmsp_nb import loop
+from mmsp_nb.interrupts import blocking
 from mmsp_nb.protocol.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:  # a host can be registered without loading the tools
@@ -109,16 +110,17 @@ class PlainHost:
             ) from None
         job.add_done_callback(lambda _: mailbox.put(None))
         try:
-            while True:
-                try:
-                    message = mailbox.get(timeout=POLL)
-                except queue.Empty:
-                    continue
-                if message is None:
-                    break
-                work, done = message
-                if done.set_running_or_notify_cancel():
-                    done.set_result(work())
+            with blocking():
+                while True:
+                    try:
+                        message = mailbox.get(timeout=POLL)
+                    except queue.Empty:
+                        continue
+                    if message is None:
+                        break
+                    work, done = message
+                    if done.set_running_or_notify_cancel():
+                        done.set_result(work())
         except BaseException:
             job.cancel()
             _wait(job)

@@ -15,12 +15,14 @@ import contextlib
 import importlib.util
 import shlex
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import AsyncExitStack
 from typing import IO, Any, Literal
 
 from mmsp_nb import loop, media
+from mmsp_nb.interrupts import blocking
 from mmsp_nb.masking import mask_keys
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.protocol.suggestions import did_you_mean
@@ -31,6 +33,9 @@ __all__ = ["MCPServer", "MCPServerError", "MCPToolError", "connect", "disconnect
 
 CONNECT = 20.0
 """Seconds that a server has to start and to say what it can do."""
+
+POLL = 0.1
+"""Seconds that a blocking wait lasts at most."""
 
 CALL = 60.0
 """Seconds that a call may take unless it is said otherwise."""
@@ -95,7 +100,7 @@ class MCPServer:
         self._job = loop.submit(self._live(ready))
         self._job.add_done_callback(lambda _: self._over(ready))
         try:
-            listed = ready.result(connect_timeout)
+            listed = _awaited(ready, connect_timeout)
         except TimeoutError:
             self._end()
             raise self._gone(f"no answer within {connect_timeout:g} s") from None
@@ -276,6 +281,15 @@ def words(target: str) -> list[str]:
 def _close_all() -> None:
     for name in list(_servers):
         _servers.pop(name).close()
+
+
+def _awaited(ready: Future[list[Any]], seconds: float) -> list[Any]:
+    """The result, or a TimeoutError; in short waits, so that an interrupt is heard."""
+    until = time.monotonic() + seconds
+    with blocking():
+        while not ready.done() and time.monotonic() < until:
+            wait([ready], timeout=POLL)
+    return ready.result(0)
 
 
 async def _set(event: asyncio.Event) -> None:

@@ -126,7 +126,9 @@ def endpoint(model: str, client_type: str | None = DEFAULT_CLIENT_TYPE) -> Endpo
     if not is_local(model):
         raise ValueError(f"{model!r} is no local model: use 'demo' or 'local'")
     suffix = "" if (client_type or DEFAULT_CLIENT_TYPE).lower() in _ROOTED else "/v1"
-    with _running.lock:
+    from mmsp_nb.interrupts import blocking
+
+    with blocking(), _running.lock:
         if model == "local":
             server = _start_local()
             return Endpoint(server.base_url + suffix, server.api_key, server.model)

@@ -22,8 +22,9 @@ from .weights import fetch, find, model_id
 
 __all__ = ["LocalModel", "fetch", "find", "usable_cores"]
 
+# an interrupt goes to all processes of a kernel's group: this one is there for the next question
 _START = (
-    "import sys; sys.path.append({root!r}); "
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path.append({root!r}); "
     "from mmsp_nb.local.__main__ import main; sys.exit(main(['serve', '--stdin']))"
 )
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from mmsp_nb import gauge, loop
 from mmsp_nb.agent import Execute
+from mmsp_nb.interrupts import blocking, cancelling
 from mmsp_nb.mapping.gate import Gate
 from mmsp_nb.mapping.journal import Journal, key_of, memory
 from mmsp_nb.mapping.options import Options
@@ -127,7 +128,7 @@ class Run:
             outcome: ToolOutcome = await here(lambda: run_captured(call))
             return outcome
 
-        with self._kept_safe(), Progress(self, self.options.progress) as progress:
+        with blocking(), self._kept_safe(), Progress(self, self.options.progress) as progress:
             try:
                 job = loop.submit(
                     self._work(
@@ -163,7 +164,8 @@ class Run:
         """Run on the running loop. A cancellation, which is how a kernel interrupts, ends it in the same way."""
 
         async def ready() -> list[Job]:
-            return self._ready()
+            with cancelling():
+                return self._ready()
 
         with self._kept_safe(), Progress(self, self.options.progress) as progress:
             task = asyncio.ensure_future(self._work(ready, None))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from mmsp_nb.interrupts import unbroken
 from mmsp_nb.protocol.suggestions import did_you_mean
 
 from . import editing, resolving
@@ -17,7 +18,6 @@ from .chats import Chats
 from .deciding import Decision
 from .failures import calm, stopped
 from .host import form, quiet
-from .interrupts import unbroken
 from .options import OptionError, Options
 from .prompt import expand
 from .sources import Source

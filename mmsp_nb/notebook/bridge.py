@@ -21,10 +21,10 @@ from typing import Any, Protocol
 from mmsp_nb import loop
 from mmsp_nb.approval import PendingCall
 from mmsp_nb.hosts import Stream
+from mmsp_nb.interrupts import Heard, interrupt_main_thread, interruptible, listening, unbroken
 from mmsp_nb.tools import PreparedCall, ToolOutcome, Verdict, run_calls, tables
 
 from .failures import remember_for_debugger
-from .interrupts import Heard, interrupt_main_thread, interruptible, listening, unbroken
 from .richness import rich_html
 from .stopping import Stoppable
 from .tee import Sink, recording
@@ -40,6 +40,9 @@ STOPPING = 0.12
 IDLE = 0.05
 """Seconds that an awaiting wait lasts at most: a kernel's interrupt does not wake its own loop."""
 
+TURNS = 4
+"""Turns of its loop that a kernel takes to cancel an interrupted cell: nothing is begun before."""
+
 THREADS = sys.platform != "emscripten"
 
 
@@ -51,6 +54,8 @@ class Drawing(Protocol):
 
     @property
     def busy(self) -> bool: ...
+    @property
+    def behind(self) -> bool: ...
     def event(self, event: dict[str, Any], now: float) -> None: ...
     def call_started(self, call: dict[str, Any], now: float) -> None: ...
     def output_coming(self, call: dict[str, Any]) -> None: ...
@@ -148,23 +153,25 @@ class Session:
         """Wait by blocking. Raises what the stream raises; a KeyboardInterrupt stops the stream first."""
         if self._button.way == "message":  # while the cell blocks no message is heard
             self._button.way = "interrupt"
-        self._job = loop.submit(self._consume())
-        self._job.add_done_callback(self._ended)
-        try:
-            with unbroken() as self._heard:  # what is being drawn is drawn to its end
+        with unbroken() as self._heard:  # what is being drawn is drawn to its end
+            try:
+                self._job = loop.submit(self._consume())
+                self._job.add_done_callback(self._ended)
                 for pause in self._steps():
-                    with interruptible():  # beside an await of the cell's own, a kernel would only cancel its task
+                    with interruptible():
                         if self._heard.any:
                             raise KeyboardInterrupt
                         self._mailbox.wait(min(pause, POLL))
-        except BaseException:
-            self._stop()
-            raise
+            except BaseException:
+                self._stop()
+                raise
         self._job.result()
 
     async def arun(self) -> None:
         """Wait by awaiting. A cancellation of the cell, which is how a kernel interrupts it, stops the stream first."""
         self._interrupt = asyncio.CancelledError
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         if THREADS:
             self._job = loop.submit(self._consume())
         else:
@@ -175,7 +182,8 @@ class Session:
                 await self._wait()
         except BaseException:
             if THREADS:
-                self._stop()
+                with unbroken(forget=True):
+                    self._stop()
             else:
                 self._job.cancel()
                 await asyncio.wait([self._job], timeout=STOPPING)
@@ -188,7 +196,7 @@ class Session:
                 if self._heard.any:
                     break
                 await self._mailbox.wait_async(pause)
-            else:
+            if not self._heard.any:
                 return
         except KeyboardInterrupt:  # in a tool; out of a task of its own it would end the kernel
             if not self._heard.pass_on():
@@ -247,7 +255,7 @@ class Session:
         while True:
             for work in self._mailbox.take():
                 work()
-            if self._over:
+            if self._over and not self._output.behind:
                 return
             now = time.monotonic()
             self._output.tick(now)
@@ -310,7 +318,7 @@ class Session:
     def _finished(self, outcome: ToolOutcome, sink: Sink) -> None:
         if outcome.status == "error" and outcome.error is not None:
             remember_for_debugger(self._shell, outcome.error)
-        elif outcome.ok and not outcome.images and not tables.text(outcome.value):
+        elif outcome.ok and not self._ending and not outcome.images and not tables.text(outcome.value):
             with interruptible():  # the object's own methods may take long
                 outcome.html = rich_html(self._shell, outcome.value)
         self._output.call_ended(outcome, time.monotonic(), showed=bool(sink.images))
@@ -348,6 +356,8 @@ class Session:
     def _stop(self) -> None:
         """End the job and take in what still came of it. Never waits longer than `STOPPING`."""
         self._stopped = True
+        if self._job is None:
+            return
         self._job.cancel()
         deadline = time.monotonic() + STOPPING
         while not self._over and time.monotonic() < deadline:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmsp_nb import loop
 from mmsp_nb.answer import Answer
+from mmsp_nb.interrupts import interruptible, once, unbroken
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.protocol.suggestions import did_you_mean
 
@@ -196,16 +197,22 @@ class Comparing:
         """Ask and wait by blocking."""
         self._button.way = "interrupt"
         wait = threading.Event()
-        self._start()
         try:
-            while self._step():
-                wait.wait(STEP)
-        except BaseException as error:
-            self._cancel()
-            if isinstance(error, KeyboardInterrupt):
-                raise stopped(time.monotonic() - self._began) from None
-            raise
-        self._finish()
+            with unbroken() as heard:  # what is being drawn is drawn to its end
+                try:
+                    self._start()
+                    while self._step():
+                        with interruptible():
+                            if heard.any:
+                                raise KeyboardInterrupt
+                            wait.wait(STEP)
+                except BaseException:
+                    self._cancel()
+                    raise
+                self._finish()
+        except KeyboardInterrupt:
+            self._once()
+            raise stopped(time.monotonic() - self._began) from None
 
     async def arun(self) -> None:
         """The same, awaiting."""
@@ -215,7 +222,9 @@ class Comparing:
             while self._step():
                 await asyncio.sleep(STEP)
         except BaseException as error:
-            self._cancel()
+            with unbroken(forget=True):
+                self._cancel()
+            self._once()
             if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
                 raise stopped(time.monotonic() - self._began) from None
             raise
@@ -240,6 +249,7 @@ class Comparing:
         return not all(column.over for column in self._columns)
 
     def _cancel(self) -> None:
+        """End what runs, and show and keep what came of it."""
         self._button.end()
         self._stopping = False
         jobs = [column.job for column in self._columns if column.job is not None]
@@ -251,6 +261,10 @@ class Comparing:
         self._step()
         self._draw(time.monotonic())
         self._remember()
+
+    def _once(self) -> None:
+        if in_kernel(self._shell):
+            once()
 
     def _finish(self) -> None:
         self._button.end()

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from mmsp_nb import hosts, terminal
+from mmsp_nb.interrupts import once, unbroken
 from mmsp_nb.keyless import said
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.errors import AbortError
@@ -21,7 +22,6 @@ from .bridge import THREADS, Session
 from .deciding import panel
 from .failures import calm, stopped
 from .host import connect_tools, form, in_kernel
-from .interrupts import once, unbroken
 from .markdown import prepare
 from .output import LiveOutput
 from .plain import PlainOutput

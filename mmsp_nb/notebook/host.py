@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb import hosts, loop
+from mmsp_nb.interrupts import interruptible
 
 from .exceptions import Failures
 from .recordings import replaying
@@ -141,15 +142,16 @@ class NotebookHost:
             return place.run(conversation, stream)
         if not self._draws():
             return self._undrawn().run(conversation, stream)
-        if quiet.get():
-            self._silent(stream).run()
-            return False
-        from .drawing import Drawing
+        with interruptible():  # beside an await of the cell's own, a kernel would only cancel its task
+            if quiet.get():
+                self._silent(stream).run()
+                return False
+            from .drawing import Drawing
 
-        drawing = Drawing(self._shell, conversation, stream, live=is_live(self._live()))
-        with drawing:
-            drawing.session.run()
-        return True
+            drawing = Drawing(self._shell, conversation, stream, live=is_live(self._live()))
+            with drawing:
+                drawing.session.run()
+            return True
 
     async def arun(self, conversation: Any, stream: hosts.Stream) -> bool:
         """Draw and wait by awaiting. The stream runs on the background loop all the same, where there are threads."""

@@ -8,13 +8,14 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from traitlets import Bool, Float, Integer, TraitError, Unicode, observe, validate
 
+from mmsp_nb.interrupts import interruptible
+
 from . import settings
 from .chats import Chats, Defaults
 from .commands import Commands, choice
 from .deciding import Decision, parse
 from .failures import unsent
 from .host import Cells, connect_tools, in_kernel, is_live
-from .interrupts import interruptible
 from .offered import Code, Waiting
 from .options import HELP, OptionError, Options, parse_cell, parse_line
 from .page import page
@@ -120,7 +121,10 @@ class MMSPMagics(Magics):
     def mmsp(self, line: str, local_ns: Any = None) -> Any:
         """Ask a model in a line, or do something with a chat: ``%mmsp SUBCOMMAND``. See ``%mmsp help``."""
         asking = self._begin(line, None, local_ns)
-        return None if asking is None else _returned(asking, asking.run())
+        if asking is None:
+            return None
+        with interruptible():
+            return _returned(asking, asking.run())
 
     @no_var_expand
     @needs_local_scope
@@ -129,12 +133,12 @@ class MMSPMagics(Magics):
         """Ask a model: ``%%mmsp [options]`` with the prompt below it. See ``%mmsp help``."""
         asking = self._begin(line, cell, local_ns)
         if asking is not None:
-            asking.run()
+            with interruptible():
+                asking.run()
 
     async def awaited(self, line: str, cell: str | None = None) -> Any:
         """The same for a cell that is nothing but this magic: `Transformer` lets the cell await it."""
-        with interruptible():  # an expression that takes long: the kernel would only cancel the task behind it
-            asking = self._begin(line, cell)
+        asking = self._begin(line, cell)
         if asking is None:
             return None
         answer = await asking.arun()
@@ -144,7 +148,8 @@ class MMSPMagics(Magics):
         """What is to be asked; None when it was a command that asks nothing, which then is done."""
         local = None if local_ns is None or local_ns is self.shell.user_ns else local_ns
         try:
-            return self._asking(line, cell, local)
+            with interruptible():  # an expression that takes long: the kernel would only cancel the task behind it
+                return self._asking(line, cell, local)
         except OptionError as error:
             raise UsageError(mask(str(error))) from None
         except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from mmsp_nb import telemetry
+from mmsp_nb.interrupts import cancelling
 from mmsp_nb.protocol.errors import AbortError
 from mmsp_nb.protocol.items import Item
 from mmsp_nb.protocol.suggestions import did_you_mean
@@ -365,7 +366,8 @@ async def _awaited(value: Any) -> Any:
 
 async def _run_here(call: PreparedCall) -> ToolOutcome:
     await asyncio.sleep(0)  # what was started before gets its turn, and so does a cancellation
-    return run_captured(call)
+    with cancelling():
+        return run_captured(call)
 
 
 async def _in_thread(function: Callable[[], ToolOutcome], name: str) -> ToolOutcome:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -48,6 +49,15 @@ def test_it_streams_in_foreign_formats(model, wire):
     status, headers, content = post(model.base_url, path, body, key(model), timeout=60)
     assert (status, headers["x-mmsp-local"]) == (200, "shim")
     assert len(payloads(content)) > 3
+
+
+@needs_model
+def test_an_interrupt_of_the_whole_group_of_processes_leaves_it_running(model):
+    """A kernel's interrupt goes to the group, and so does a Ctrl-C."""
+    pid = model.pid
+    os.kill(pid, signal.SIGINT)
+    assert post(model.base_url, *request("chat", "Hi", max_tokens=4), key(model), timeout=60)[0] == 200
+    assert (model.pid, model.alive) == (pid, True)
 
 
 @needs_model

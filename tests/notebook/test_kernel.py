@@ -38,7 +38,8 @@ async def slow(city: str):
 def block():
     'Blocks'
     print('blocking')
-    time.sleep(30)
+    for _ in range(3000):  # in one long sleep, a signal just before it would wait for its end
+        time.sleep(0.01)
 
 ALL = [tide, draw, slow, block]
 """
@@ -400,3 +401,60 @@ def test_an_interrupt_in_a_blocking_tool_ends_the_cell_and_not_the_kernel(watche
     if "gather" in question:
         watched.run("from mmsp_nb.answer import Answer")
         assert watched.value("[other.turns[-1].state, Answer(other.turns[-1]).text]") == ["partial", "here "]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "await asyncio.sleep(0)\nfor _ in range(3):\n    main.ask('go')",
+        "for _ in range(3):\n    await main.ask_async('go')",
+        "await asyncio.sleep(0)\nfor _ in range(3):\n    %mmsp ask go",
+        "for _ in range(3):\n    await asyncio.gather(main.ask_async('go'))",
+    ],
+)
+@pytest.mark.parametrize("when", ["is drawn", "is finished"])
+def test_an_interrupt_while_an_answer_ends_keeps_the_next_one_from_beginning(
+    watched: Kernel, question: str, when: str
+) -> None:
+    watched.run("talk([text('Well.')], [text('never '), call('block')], [text('never')], tools=ALL)")
+    watched.run(INTERRUPTED_END[when])
+    try:
+        cell = watched.run(question)
+    finally:
+        watched.run("put_back()")
+    assert cell.status == "error"
+    assert cell.messages[-1]["t"] < 10  # of 30 s
+    assert watched.value("len(client.requests)") == 1
+    assert watched.value("main.turns[-1].state") == "done"
+    watched.run("client.scripts[:] = [[text('again')]]")
+    cell = watched.run("%%mmsp\nand now?")
+    assert cell.texts() == "again", (cell.status, cell.ename, cell.evalue, cell.screen())
+
+
+INTERRUPTED_END = {
+    "is drawn": """
+import os, signal
+from mmsp_nb.notebook import bridge
+_event = bridge.Session._event
+def event(self, what):
+    _event(self, what)
+    if what["type"] == "end":
+        bridge.Session._event = _event
+        os.kill(os.getpid(), signal.SIGINT)
+bridge.Session._event = event
+def put_back():
+    bridge.Session._event = _event
+""",
+    "is finished": """
+import os, signal
+from mmsp_nb.notebook import output
+_close = output.LiveOutput.close
+def close(self, *a, **k):
+    put_back()
+    os.kill(os.getpid(), signal.SIGINT)
+    return self.close(*a, **k)
+def put_back():
+    output.LiveOutput.close = _close
+output.LiveOutput.close = close
+""",
+}
