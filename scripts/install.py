@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = {"lab": "lab", "test": "lab,test"}
-DOWNLOAD = {"lab": "90 MB", "test": "220 MB"}
+DOWNLOAD = {"lab": "140 MB", "test": "220 MB"}
 LOCAL = "local"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UNREACHABLE = re.compile(

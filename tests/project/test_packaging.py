@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email
+import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -62,6 +64,18 @@ def test_the_metadata_has_what_an_index_shows(metadata: Message) -> None:
     assert metadata["Requires-Python"] == ">=3.11"
     assert str(metadata.get_payload()).startswith("# mmsp_nb")
     assert {"lab", "local", "test"} <= set(metadata.get_all("Provides-Extra", []))
+
+
+def test_what_make_lab_installs_has_all_that_the_notebooks_import(metadata: Message) -> None:
+    imported = set()
+    for notebook in (ROOT / "notebooks").glob("*.ipynb"):
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        imported |= set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE))
+        imported |= {"matplotlib"} if "%matplotlib" in code else set()
+    needed = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line or "'lab'" in line]
+    brought = {re.split(r"[^\w-]", line)[0] for line in needed}
+    assert imported - set(sys.stdlib_module_names) - {"mmsp_nb"} <= brought
 
 
 def test_the_wheel_brings_the_pytest_plugin(wheel: zipfile.ZipFile) -> None:
