@@ -34,9 +34,8 @@ def text(value: Any) -> str | None:
     if index is not None and isinstance(value, index):
         shown = ", ".join(_cell(each) for each in value[:MAX_ROWS])
         more = _rest(len(value), "values")
-        return f"{type(value).__name__} of {len(value):,} values, {value.dtype}: {shown}" + (
-            f"\n{more}" if more else ""
-        )
+        title = f"{type(value).__name__} of {_counted(len(value), 'value')}, {value.dtype}: {shown}"
+        return f"{title}\n{more}" if more else title
     array = _type("numpy", "ndarray")
     return _array(value) if array is not None and isinstance(value, array) else None
 
@@ -48,6 +47,10 @@ def _type(module: str, name: str) -> Any:
 def _cell(value: Any) -> str:
     written = str(value).replace("\r", "").replace("\n", " ").replace("|", "\\|")
     return written if len(written) <= MAX_CELL else written[: MAX_CELL - 3] + "..."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _rest(count: int, what: str) -> str:
@@ -71,7 +74,7 @@ def _frame(frame: Any) -> str:
         if columns > MAX_COLUMNS
         else "",
     ]
-    title = f"DataFrame of {rows:,} rows and {columns:,} columns"
+    title = f"DataFrame of {_counted(rows, 'row')} and {_counted(columns, 'column')}"
     return "\n".join(part for part in [title, _table(head, body), *notes] if part)
 
 
@@ -79,7 +82,7 @@ def _series(series: Any) -> str:
     name = "" if series.name is None else f" {_cell(series.name)!r}"
     head = [" ", f"{_cell(series.name) if series.name is not None else 'value'} ({series.dtype})"]
     body = [[_cell(key), _cell(each)] for key, each in series.iloc[:MAX_ROWS].items()]
-    title = f"Series{name} of {len(series):,} values"
+    title = f"Series{name} of {_counted(len(series), 'value')}"
     return "\n".join(part for part in [title, _table(head, body), _rest(len(series), "values")] if part)
 
 

@@ -185,6 +185,8 @@ def test_series_indexes_and_pandas_scalars():
     text = view(pandas.Series(range(100), name="height")).text
     assert text.startswith("Series 'height' of 100 values\n|   | height (int64) |\n")
     assert text.endswith("(the first 20 of 100 values)")
+    assert view(pandas.DataFrame({"a": [1]})).text.startswith("DataFrame of 1 row and 1 column\n")
+    assert view(pandas.Series([1])).text.startswith("Series of 1 value\n")
     assert view(pandas.Index([1, 2])).text == "Index of 2 values, int64: 1, 2"
     assert view(pandas.Timestamp("2026-01-02")).text == "2026-01-02T00:00:00"
     assert view([pandas.NaT, pandas.NA]).text == '["NaT","NA"]'

@@ -16,6 +16,7 @@ LONGEST = 1_500
 _ERROR = re.compile(
     r"(?i)^\W*(?:error|failed|failure|exception|traceback|unknown tool|interrupted|timed? ?out|\w+Error\b)"
 )
+_TABLE = re.compile(r"^\|.*\|\n\|(?: ?:?-+:? ?\|)+\n(?:\|.*\|(?:\n|$))+", re.MULTILINE)
 _FIGURES = re.compile(r"(?i)\b(?:compare|difference|average|mean|sum|total|together)\b")
 _COMPARATIVE = re.compile(
     r"(?i)\b(?:(?:warm|cold|cool|high|low|small|long|short|old|young|fast|slow|cheap|light|tall|deep|great|few|near|strong"
@@ -118,6 +119,9 @@ def spoken(result: Result) -> str:
         return _pairs(value)
     if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
         return "\n\n" + _table(value)
+    if isinstance(value, str) and len(value) <= LONGEST and (table := _TABLE.search(value)):
+        around = [plain(text, 300) for text in (value[: table.start()], value[table.end() :])]
+        return "".join(f"\n\n{part}" for part in (around[0], table[0].strip(), around[1]) if part)
     if isinstance(value, str) and ("\n" in value or len(value) > 300):
         cut = value[:LONGEST] + ("\n…" if len(value) > LONGEST else "")
         return "\n\n" + _fenced(cut)

@@ -117,7 +117,8 @@ def _list(prompt: str) -> str | None:
     if not found:
         return None
     count = int(found[1]) if found[1].isdigit() else values.NUMBER_WORDS[found[1].lower()]
-    wanted = {stem(word) for word in re.findall(r"\w+", prompt)}
+    asked = prompt[: found.start()] + found[0].partition(" ")[2] + prompt[found.end() :]  # "name" asks for no names
+    wanted = {stem(word) for word in re.findall(r"\w+", asked)}
     for thing, entries in knowledge.table("lists").items():
         if stem(thing) in wanted or (thing == "colour" and stem("color") in wanted):
             chosen = (entries * (count // len(entries) + 1))[: min(count, 50)]
