@@ -15,7 +15,7 @@ from mmsp_nb.masking import mask_keys
 from mmsp_nb.protocol.items import Item, UniMessage
 from mmsp_nb.turns import Turn
 
-__all__ = ["answer_html", "answer_text", "conversation_html", "conversation_text"]
+__all__ = ["WRAPPED", "answer_html", "answer_text", "conversation_html", "conversation_text"]
 
 ITEMS = 20
 """So many items, the last ones, are shown of a conversation; of those before it is said how many there are."""
@@ -37,7 +37,10 @@ _LIMITS = {
     "max_cost": "stopped at the limit of cost",
 }
 
-_PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.2em 0"
+WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal"
+"""How long lines of a ``<pre>`` wrap: by Jupyter's own style they break inside words."""
+
+_PRE = f"{WRAPPED};margin:.2em 0"
 
 
 def conversation_text(title: str, turns: Sequence[Turn]) -> str:

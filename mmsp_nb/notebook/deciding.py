@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
+from mmsp_nb.reprs import WRAPPED
 
 from .options import OptionError
 from .render import note_html, wrap
@@ -26,7 +27,7 @@ _END = re.compile(r"[\"'\])}](?=\s|\Z)")
 """Where a value of Python may end."""
 
 _BOX = "border:1px solid var(--jp-warn-color1,#f57c00);border-radius:4px;padding:.4em .8em;margin:.4em 0"
-_PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.3em 0"
+_PRE = f"{WRAPPED};margin:.3em 0"
 
 
 @dataclass

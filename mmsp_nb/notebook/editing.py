@@ -12,6 +12,7 @@ from typing import Any
 
 from mmsp_nb.blocks import code_blocks
 from mmsp_nb.protocol.suggestions import did_you_mean
+from mmsp_nb.reprs import WRAPPED
 
 from .formats import PYTHON, is_python
 from .options import OptionError
@@ -37,7 +38,7 @@ _LINE = {
     "@": "opacity:.6",
     " ": "",
 }
-_PRE = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.3em 0;line-height:1.35"
+_PRE = f"{WRAPPED};margin:.3em 0;line-height:1.35"
 _ANSI = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
 
 

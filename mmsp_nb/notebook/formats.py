@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 
 from mmsp_nb.blocks import code_blocks, parse_json
+from mmsp_nb.reprs import WRAPPED
 
 from .fields import fields_html
 from .render import note_html, text_html, wrap
@@ -25,8 +26,8 @@ TAIL = 4_000
 
 PYTHON = ("", "python", "py", "python3", "ipython", "ipython3")
 
-_MONO = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.3em 0"
-_TEXT = "white-space:pre-wrap;overflow-wrap:anywhere;font-family:inherit"
+_MONO = f"{WRAPPED};margin:.3em 0"
+_TEXT = f"{WRAPPED};font-family:inherit"
 
 
 @dataclass

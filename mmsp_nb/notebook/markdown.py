@@ -11,6 +11,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from mmsp_nb.reprs import WRAPPED
+
 from .sanitize import clean, escape
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ TABLE_CSS = (
 
 _PRE = (
     "margin:.5em 0;padding:.6em .8em;border-radius:4px;overflow-x:auto;line-height:1.4;"
-    "background:var(--jp-layout-color2,#80808020)"
+    "background:var(--jp-layout-color2,#80808020);word-break:normal"
 )
 _URL = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20]+", re.IGNORECASE)
 # macros that make links, carry HTML or CSS, load extensions, or could rename one of these
@@ -322,7 +324,7 @@ def to_html(text: str, *, formula: Callable[[str, bool], str] = _formula) -> str
         return str(_parser(formula)(text))
     except (RecursionError, ValueError, IndexError, KeyError, AttributeError, AssertionError):
         # a text made to break the parser is still shown, as it is
-        return f'<pre style="white-space:pre-wrap">{escape(text, tex=False)}</pre>\n'
+        return f'<pre style="{WRAPPED}">{escape(text, tex=False)}</pre>\n'
 
 
 def prepare() -> None:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from mmsp_nb.reprs import WRAPPED
+
 from .failures import users_traceback
 from .markdown import code_block, stylesheet, to_html
 from .sanitize import clean, escape, shorten, single_line
@@ -116,7 +118,7 @@ def text_html(markdown: str, *, joint_above: bool = False, joint_below: bool = F
             head, box, tail = html.rpartition(_BOX)
             html = head + (box and _box(False, True)) + tail
     if raw:
-        html += f'<pre style="white-space:pre-wrap;{QUIET}">{escape(clean(raw), tex=False)}</pre>'
+        html += f'<pre style="{WRAPPED};{QUIET}">{escape(clean(raw), tex=False)}</pre>'
     return html
 
 

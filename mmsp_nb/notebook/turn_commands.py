@@ -111,6 +111,7 @@ class TurnCommands:
         found = self._chats.find(name)
         if found is not None and found.turns:
             raise OptionError(f"there is a chat {name!r} already: %mmsp load {path} NAME gives it another name")
+        chat.name = name  # else the inspector shows the name it was saved under
         self._chats.put(name, chat)
         return f"chat {name} with {chat.model}, {_turns(chat.turns)}"
 

@@ -44,6 +44,14 @@ def test_columns_stand_beside_each_other_and_html_in_a_frame(open_notebook: Any)
     assert frame.get_attribute("sandbox") == ""
 
 
+@pytest.mark.parametrize("form", ["json", "text", "markdown"])
+def test_long_lines_break_between_words(open_notebook: Any, form: str) -> None:
+    notebook = open_notebook(LOAD, f"%%mmsp --format {form}\nShow me Python code for fibonacci")
+    notebook.run(0, 1)
+    pre = notebook.output(1).locator("pre").first
+    assert pre.evaluate("pre => getComputedStyle(pre).wordBreak") == "normal"
+
+
 def test_a_model_that_fails_leaves_the_others_their_columns(open_notebook: Any) -> None:
     notebook = open_notebook(LOAD, "%%mmsp --compare demo,no-such-model\nhello")
     notebook.run(0, 1)

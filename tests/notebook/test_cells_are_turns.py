@@ -173,6 +173,8 @@ def test_a_chat_is_saved_loaded_and_exported(
     assert "chat talk with demo, 1 turn" in run(shell, "%mmsp load talk.jsonl", capsys)
     assert "there is a chat 'talk' already" in run(shell, "%mmsp load talk.jsonl", capsys)
     assert "chat other with demo" in run(shell, "%mmsp load talk.jsonl other", capsys)
+    # the inspector shows this name
+    assert shell.magics_manager.registry["MMSPMagics"].chats.find("other").name == "other"
     assert "there is no file tlak.jsonl; did you mean 'talk.jsonl'?" in run(shell, "%mmsp load tlak.jsonl", capsys)
     run(shell, "%mmsp export talk.md", capsys)
     assert "hello" in (tmp_path / "talk.md").read_text()
