@@ -259,7 +259,7 @@ class Recorder:
         answer: UniMessage = {
             "role": "assistant",
             "content_items": self._items,
-            "usage_metadata": copy_item(event.get("usage_metadata")),
+            "usage_metadata": tokens.whole(event.get("usage_metadata")),
             "finish_reason": event.get("finish_reason"),
             "created_at": event.get("created_at"),
         }

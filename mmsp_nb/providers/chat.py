@@ -14,7 +14,7 @@ from mmsp_nb.providers.body import Past, entries
 from mmsp_nb.providers.errors import stream_error
 from mmsp_nb.providers.images import needs_high_detail
 from mmsp_nb.providers.mapping import Draft, fidelity, json_text, models_request, parse_models
-from mmsp_nb.providers.stream import call_delta, detail, finished, text_delta, usage, without
+from mmsp_nb.providers.stream import call_delta, counted, detail, finished, text_delta, usage, without
 from mmsp_nb.providers.vendors import Vendor
 
 __all__ = ["build", "decoder", "models_request", "parse_models"]
@@ -322,7 +322,7 @@ def _is_object(text: str) -> bool:
 def _usage(counts: dict[str, Any]) -> Raw:
     cached = detail(counts, "prompt_tokens_details", "cached_tokens")
     thoughts = detail(counts, "completion_tokens_details", "reasoning_tokens")
-    prompt, completion = counts.get("prompt_tokens"), counts.get("completion_tokens")
+    prompt, completion = counted(counts, "prompt_tokens"), counted(counts, "completion_tokens")
     return usage(cached, without(prompt, cached), thoughts, without(completion, thoughts))
 
 

@@ -15,7 +15,7 @@ from mmsp_nb.providers.base import Raw, Request
 from mmsp_nb.providers.body import Past
 from mmsp_nb.providers.errors import stream_error
 from mmsp_nb.providers.mapping import Draft, models_request, parse_models
-from mmsp_nb.providers.stream import finished, usage
+from mmsp_nb.providers.stream import counted, finished, usage
 from mmsp_nb.providers.vendors import Vendor
 
 __all__ = ["build", "decoder", "models_request", "parse_models"]
@@ -87,7 +87,7 @@ class EmbeddingsDecoder:
         if isinstance(rows, list):
             rows = sorted(rows, key=lambda row: row.get("index") or 0)
             vectors = [self._vector(row.get("embedding")) for row in rows]
-            tokens = (event.get("usage") or {}).get("prompt_tokens")
+            tokens = counted(event.get("usage"), "prompt_tokens")
         else:
             rows = event.get("embeddings") or ([event["embedding"]] if event.get("embedding") else [])
             vectors = [self._vector(row.get("values")) for row in rows]
@@ -116,10 +116,10 @@ class EmbeddingsDecoder:
 
 
 def _google_tokens(event: dict[str, Any], rows: list[dict[str, Any]]) -> int | None:
-    counts = [(row.get("statistics") or {}).get("tokenCount") for row in rows]
+    counts = [counted(row.get("statistics"), "tokenCount") for row in rows]
     known = [count for count in counts if count is not None]
     # Google bills characters where it counts no tokens
-    return sum(known) if known else (event.get("metadata") or {}).get("billableCharacterCount")
+    return sum(known) if known else counted(event.get("metadata"), "billableCharacterCount")
 
 
 def _count(body: dict[str, Any]) -> int:

@@ -16,7 +16,7 @@ from mmsp_nb.providers.errors import stream_error, unknown_event
 from mmsp_nb.providers.google import PLACEHOLDER_SIGNATURE, media, signature
 from mmsp_nb.providers.images import base64_text, received_bytes
 from mmsp_nb.providers.mapping import Draft, models_request, parse_models
-from mmsp_nb.providers.stream import call_delta, data_delta, finished, text_delta, usage, without
+from mmsp_nb.providers.stream import call_delta, counted, data_delta, finished, text_delta, usage, without
 from mmsp_nb.providers.vendors import Vendor
 
 __all__ = ["build", "decoder", "models_request", "parse_models"]
@@ -276,7 +276,7 @@ class GenerateContentDecoder:
                 called = reason == "STOP" and self._calls
                 out.append(finished({"STOP": "tool_call"} if called else FINISH, reason))
         counts = event.get("usageMetadata")
-        if counts and counts.get("promptTokenCount") is not None:
+        if counts and counted(counts, "promptTokenCount") is not None:
             out.append(_usage(counts))
         return out
 
@@ -320,9 +320,9 @@ def _received_signature(value: Any) -> str | None:
 
 
 def _usage(counts: dict[str, Any]) -> Raw:
-    cached = counts.get("cachedContentTokenCount")
-    prompt = without(counts.get("promptTokenCount"), cached)
-    return usage(cached, prompt, counts.get("thoughtsTokenCount"), counts.get("candidatesTokenCount"))
+    cached = counted(counts, "cachedContentTokenCount")
+    prompt = without(counted(counts, "promptTokenCount"), cached)
+    return usage(cached, prompt, counted(counts, "thoughtsTokenCount"), counted(counts, "candidatesTokenCount"))
 
 
 decoder = GenerateContentDecoder

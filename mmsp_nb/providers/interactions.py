@@ -14,7 +14,7 @@ from mmsp_nb.providers.errors import stream_error, unknown_event
 from mmsp_nb.providers.google import PLACEHOLDER_SIGNATURE, media, signature
 from mmsp_nb.providers.images import received_bytes
 from mmsp_nb.providers.mapping import Draft, models_request, parse_models
-from mmsp_nb.providers.stream import Event, EventDecoder, call_delta, data_delta, finished, text_delta, usage
+from mmsp_nb.providers.stream import Event, EventDecoder, call_delta, counted, data_delta, finished, text_delta, usage
 from mmsp_nb.providers.vendors import Vendor
 
 __all__ = ["build", "decoder", "models_request", "parse_models"]
@@ -300,9 +300,9 @@ _DELTAS: dict[Any, Callable[[InteractionsDecoder, Event, Any], Sequence[Raw]]] =
 
 
 def _usage(counts: Mapping[str, Any]) -> Raw:
-    cached, total = counts.get("total_cached_tokens"), counts.get("total_input_tokens")
+    cached, total = counted(counts, "total_cached_tokens"), counted(counts, "total_input_tokens")
     prompt = None if total is None else max(total - (cached or 0), 0)
-    return usage(cached, prompt, counts.get("total_thought_tokens"), counts.get("total_output_tokens"))
+    return usage(cached, prompt, counted(counts, "total_thought_tokens"), counted(counts, "total_output_tokens"))
 
 
 decoder = InteractionsDecoder

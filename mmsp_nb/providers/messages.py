@@ -16,7 +16,17 @@ from mmsp_nb.providers.body import Past, entries
 from mmsp_nb.providers.errors import stream_error
 from mmsp_nb.providers.images import split_data_url
 from mmsp_nb.providers.mapping import Draft, fidelity, models_request, parse_models
-from mmsp_nb.providers.stream import Event, EventDecoder, call_delta, detail, finished, text_delta, usage, without
+from mmsp_nb.providers.stream import (
+    Event,
+    EventDecoder,
+    call_delta,
+    counted,
+    detail,
+    finished,
+    text_delta,
+    usage,
+    without,
+)
 from mmsp_nb.providers.vendors import Vendor
 
 __all__ = ["build", "decoder", "models_request", "parse_models"]
@@ -246,7 +256,7 @@ class MessagesDecoder(EventDecoder):
         return out
 
     def _final_usage(self, counts: dict[str, Any]) -> Raw:
-        output = counts.get("output_tokens")
+        output = counted(counts, "output_tokens")
         if self.vendor.rules.get("usage") == "output":
             return usage(None, None, None, output)
         thoughts = detail(counts, "output_tokens_details", "thinking_tokens")
@@ -284,6 +294,6 @@ class BedrockDecoder(MessagesDecoder):
 
 def _input_counts(counts: dict[str, Any]) -> tuple[int | None, int | None]:
     """Cached tokens, and the other input tokens with those written to the cache."""
-    fresh = counts.get("input_tokens")
-    prompt = None if fresh is None else fresh + (counts.get("cache_creation_input_tokens") or 0)
-    return counts.get("cache_read_input_tokens"), prompt
+    fresh = counted(counts, "input_tokens")
+    prompt = None if fresh is None else fresh + (counted(counts, "cache_creation_input_tokens") or 0)
+    return counted(counts, "cache_read_input_tokens"), prompt

@@ -17,6 +17,7 @@ from mmsp_nb.providers.stream import (
     EventDecoder,
     Handlers,
     call_delta,
+    counted,
     detail,
     finished,
     text_delta,
@@ -322,7 +323,7 @@ def _identity(event: Event, item_id: str | None) -> str | None:
 def _usage(counts: dict[str, Any]) -> Raw:
     cached = detail(counts, "input_tokens_details", "cached_tokens")
     thoughts = detail(counts, "output_tokens_details", "reasoning_tokens")
-    prompt, output = counts.get("input_tokens"), counts.get("output_tokens")
+    prompt, output = counted(counts, "input_tokens"), counted(counts, "output_tokens")
     return usage(cached, without(prompt, cached), thoughts, without(output, thoughts))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from mmsp_nb.protocol.usage import count
 from mmsp_nb.providers.base import Raw, Request
 from mmsp_nb.providers.errors import stream_error, unknown_event
 from mmsp_nb.providers.mapping import json_text
@@ -95,6 +96,11 @@ def finished(reasons: Mapping[str, str], reason: str) -> Raw:
     return {"type": "finish", "finish_reason": reasons.get(reason, "unknown")}
 
 
-def detail(usage: Mapping[str, Any], block: str, field: str) -> int | None:
-    """A count out of one of the detail blocks of a usage object, which may be missing or null."""
-    return (usage.get(block) or {}).get(field)
+def counted(usage: Any, field: str) -> int | None:
+    """A count out of a usage object; None where it, or the object, is something else."""
+    return count(usage.get(field)) if isinstance(usage, dict) else None
+
+
+def detail(usage: Any, block: str, field: str) -> int | None:
+    """A count out of one of the detail blocks of a usage object."""
+    return counted(usage.get(block), field) if isinstance(usage, dict) else None
