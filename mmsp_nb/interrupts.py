@@ -12,7 +12,17 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Heard", "blocking", "cancelling", "interrupt_main_thread", "interruptible", "listening", "once", "unbroken"]
+__all__ = [
+    "Heard",
+    "attend",
+    "blocking",
+    "cancelling",
+    "interrupt_main_thread",
+    "interruptible",
+    "listening",
+    "once",
+    "unbroken",
+]
 
 SAME = 0.2
 """Seconds within which a second interrupt is the same one."""
@@ -154,9 +164,11 @@ class _Noting(_Before):
 class _Deaf(_Before):
     """It does nothing for a moment."""
 
-    def __init__(self, before: Any) -> None:
-        super().__init__(before)
+    _until = 0.0
+
+    def deafen(self) -> _Deaf:
         self._until = time.monotonic() + SAME
+        return self
 
     def __call__(self, *details: Any) -> None:
         if time.monotonic() >= self._until:
@@ -206,6 +218,8 @@ _SWAPPING = {getattr(kind, name).__code__ for kind in (_Handled, interruptible) 
 
 def _raises(handler: Any) -> bool:
     """Whether all that a handler does is to raise KeyboardInterrupt."""
+    if isinstance(handler, _Deaf) and handler is _cell:
+        return True
     return handler is signal.default_int_handler or getattr(handler, "__func__", None) is interruptible._handle
 
 
@@ -235,11 +249,26 @@ def interrupt_main_thread() -> None:
 
 
 def once() -> None:
-    """An interrupt has ended the answer: another one right after it shall not hit the kernel that ends the cell.
+    """An interrupt has ended the answer, or the cell is over: one that comes now shall not hit the kernel that ends it.
 
     A kernel that is interrupted between a cell and its reply never sends the reply. It puts its own handler back
     when it is done; code of the cell that goes on can be interrupted again in a moment.
     """
     before = _present()
     if before is not None:
-        _set(_Deaf(before))
+        _set(_Deaf(before).deafen())
+        if _cell is not None:
+            _cell.deafen()
+
+
+_cell: _Deaf | None = None
+
+
+def attend() -> None:
+    """A kernel is about to run a cell that awaits, and to put the present handler back before it replies: in its place
+    stands one that `once` reaches.
+    """
+    global _cell
+    if _present() is signal.default_int_handler:
+        _cell = _Deaf(signal.default_int_handler)
+        _set(_cell)

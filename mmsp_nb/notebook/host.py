@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb import hosts, loop
-from mmsp_nb.interrupts import interruptible
+from mmsp_nb.interrupts import interruptible, once
 
 from .exceptions import Failures
 from .recordings import replaying
@@ -90,6 +90,8 @@ class Cells:
     def _end(self, result: Any = None) -> None:
         self.failures.note(result)
         self.depth = max(self.depth - 1, 0)
+        if self.depth == 0 and in_kernel(self._shell):
+            once()
         answers = sys.modules.get("mmsp_nb.answer")
         if self.depth == 0 and answers is not None:
             answers.Answer.forget_shown()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from mmsp_nb.interrupts import attend
+
 from .host import in_kernel
 
 if TYPE_CHECKING:
@@ -75,7 +77,15 @@ class Transformer:
         self._cells = cells
 
     def __call__(self, lines: list[str]) -> list[str]:
-        if len(lines) != 1 or self._cells.depth > 0 or not self._can_await():
+        if self._cells.depth > 0 or not self._can_await():
+            return lines
+        done = self._awaiting(lines)
+        if any("await" in line or "async" in line for line in done):
+            attend()
+        return done
+
+    def _awaiting(self, lines: list[str]) -> list[str]:
+        if len(lines) != 1:
             return lines
         line = lines[0]
         for kind in ("cell", "line"):

@@ -458,3 +458,29 @@ def put_back():
 output.LiveOutput.close = close
 """,
 }
+
+
+LATE = """
+import os, signal
+_read, _reads = get_ipython().payload_manager.read_payload, []
+def read(*given, **named):
+    "What a kernel calls between a cell and its reply; the first time for this cell here."
+    _reads.append(1)
+    if len(_reads) == 2:
+        get_ipython().payload_manager.read_payload = _read
+        os.kill(os.getpid(), signal.SIGINT)
+    return _read(*given, **named)
+get_ipython().payload_manager.read_payload = read
+"""
+
+
+@pytest.mark.parametrize(
+    "question", ["%%mmsp\ngo", "%%mmsp --quiet\ngo", "main.ask('go')", "await main.ask_async('go')", "1 + 1"]
+)
+def test_an_interrupt_between_a_cell_and_its_reply_does_not_lose_the_reply(watched: Kernel, question: str) -> None:
+    watched.run("talk([text('Well.')])")
+    watched.run(LATE)
+    assert watched.run(question).status == "ok"
+    assert watched.value("len(_reads)") == 2
+    watched.run("talk([text('again')])")
+    assert watched.run("%%mmsp\nand now?").texts() == "again"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from mmsp_nb import interrupts
-from mmsp_nb.interrupts import interruptible, listening, once, unbroken
+from mmsp_nb.interrupts import attend, interruptible, listening, once, unbroken
 
 
 class Kernel:
@@ -159,6 +159,20 @@ def test_a_second_one_right_after_an_answer_is_the_same_one(kernel: Kernel) -> N
     once()
     interrupt()
     assert kernel.heard == 0
+
+
+def test_the_handler_that_a_kernel_puts_back_after_a_cell_knows_of_its_end() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        attend()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+        kept = signal.signal(signal.SIGINT, Kernel())  # as a kernel does it around what is awaited
+        once()
+        signal.signal(signal.SIGINT, kept)
+        interrupt()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_answers_that_end_beside_others_leave_a_cell_that_goes_on_as_it_was(
