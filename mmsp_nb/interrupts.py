@@ -170,8 +170,11 @@ class _Deaf(_Before):
         self._until = time.monotonic() + SAME
         return self
 
+    def is_deaf(self) -> bool:
+        return time.monotonic() < self._until
+
     def __call__(self, *details: Any) -> None:
-        if time.monotonic() >= self._until:
+        if not self.is_deaf():
             super().__call__(*details)
 
 
@@ -181,7 +184,7 @@ def listening() -> Iterator[Heard]:
 
     A kernel puts its own handler in place for each cell: what listens since an earlier one hears no more.
     """
-    heard, before = Heard(), _present()
+    heard, before = Heard(), _lean(_present())
     if before is None:
         yield heard
         return
@@ -202,6 +205,24 @@ def _present() -> Any:
         return None
     handler = signal.getsignal(signal.SIGINT)
     return handler if callable(handler) else None
+
+
+def _lean(handler: Any) -> Any:
+    """``handler`` without those of ours in it that do nothing more: where nobody puts one back, they would pile up."""
+    kept: list[_Before] = []
+    deaf = False
+    while isinstance(handler, _Before):
+        if isinstance(handler, _Noting):
+            needed = bool(handler.ears)
+        else:
+            needed = handler is _cell or (not deaf and isinstance(handler, _Deaf) and handler.is_deaf())
+            deaf = deaf or needed
+        if needed:
+            kept.append(handler)
+        handler = handler.before
+    for each in reversed(kept):
+        each.before, handler = handler, each
+    return handler
 
 
 def _set(handler: Any) -> bool:
@@ -254,7 +275,7 @@ def once() -> None:
     A kernel that is interrupted between a cell and its reply never sends the reply. It puts its own handler back
     when it is done; code of the cell that goes on can be interrupted again in a moment.
     """
-    before = _present()
+    before = _lean(_present())
     if before is not None:
         _set(_Deaf(before).deafen())
         if _cell is not None:
