@@ -65,6 +65,7 @@ class Kernel:
     """A kernel of an interpreter. Its messages are read as they come."""
 
     def __init__(self, python: str | Path, provider: FakeProvider) -> None:
+        self.provider = provider
         self._folder = tempfile.TemporaryDirectory(prefix="interrupts-")
         self.manager = KernelManager()
         argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -141,13 +142,18 @@ def _simple(what: str, interrupts: int = 1) -> Callable[[Kernel, str], tuple[str
     return lambda kernel, cell: kernel.run(cell, lambda shown: what in shown, interrupts)
 
 
+def _while_waiting(kernel: Kernel, cell: str) -> tuple[str, float]:
+    """The interrupt comes when the request has: on a busy machine the waiting line may be there before it."""
+    return kernel.run(cell, lambda shown: "◌" in shown and bool(kernel.provider.requests))
+
+
 def _held(reply: Reply, until: bytes) -> Reply:
     """``reply``, which stops for good after the event with that in it."""
     return reply.hold(Gate(), reply.content.index(b"\n\n", reply.content.index(until)) + 2)
 
 
 STATES: dict[str, tuple[Callable[[], Reply], Callable[[Kernel, str], tuple[str, float]]]] = {
-    "before the first token": (lambda: _said(text("never")).hold(Gate()), _simple("◌")),
+    "before the first token": (lambda: _said(text("never")).hold(Gate()), _while_waiting),
     "in the text": (lambda: _held(_said(text("one ", "two ", "three")), b"two "), _simple("one two")),
     "in a synchronous tool": (lambda: _said(call("block", "{}", id="c1")), _simple("in the tool")),
     "in an asynchronous tool": (lambda: _said(call("wait", "{}", id="c1")), _simple("in the tool")),

@@ -74,6 +74,9 @@ def simulate(text: str, rate: float, size: int = 4) -> dict[str, Any]:
         waiting = now if waiting is None else waiting
         advance(now)
     now += 0.02
+    while output.behind:
+        now = max(output.due() or 0.0, now + 0.01)
+        output.tick(now)
     output.close(now, footer="model · 2.1 s")
     return figures(text, sent, oldest)
 
@@ -84,10 +87,7 @@ def figures(text: str, sent: list[tuple[float, Message]], oldest: float) -> dict
     for _, message in sent:
         stored[message.display_id or str(id(message))] = message
     times = [(time, message.size) for time, message in sent]
-    end = times[-1][0]
-    # what goes out with the last event cannot be spread
-    running = [each for each in times if each[0] < end]
-    windows = [[(t, s) for t, s in running if begin <= t < begin + 1] for begin, _ in running]
+    windows = [[(t, s) for t, s in times if begin <= t < begin + 1] for begin, _ in times]
     joined = "".join(message.data["text/plain"] for message in stored.values())
     left_out = LEFT_OUT.search(joined)
     if left_out is not None:

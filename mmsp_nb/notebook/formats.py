@@ -36,6 +36,11 @@ class Shaped(Stretch):
 
     form: str = "text"
 
+    @property
+    def rest(self) -> int:
+        """Nothing that could come in parts: one message brings all of it."""
+        return 0
+
     def draw(self, now: float, messages: int = 12, room: int = 100_000) -> list[Message]:
         self._join()
         self.dirty, self.drawn = False, True

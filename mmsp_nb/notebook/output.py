@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .pacing import Pacer
+from .pacing import SPARE, Pacer
 from .regions import Calls, Picture, Region, Thinking, Waiting
 from .render import CallView, note_html
 from .stretch import Message, Stretch
@@ -25,6 +25,10 @@ _AHEAD = ("preparing", "waiting")
 
 APPEARS = 0.25
 """Seconds of silence after which the waiting line is shown."""
+
+
+CATCH_UP = 10.0
+"""Seconds that a complete answer is drawn at most, where the model was faster than the limits; then the rest comes."""
 
 
 class LiveOutput:
@@ -57,6 +61,7 @@ class LiveOutput:
         self._called_items: list[dict[str, Any]] = []
         self._run = 0  # characters of the running item
         self._total = 0
+        self._ended = now
         self.written = False
 
     # --- events -----------------------------------------------------------------------------------------------------
@@ -231,6 +236,20 @@ class LiveOutput:
         """Whether something has come that is not drawn yet; more of it can wait until `due`."""
         regions: list[Any] = [*self._unfinished, self._region, self._text]
         return any(region is not None and region.dirty for region in regions)
+
+    @property
+    def behind(self) -> bool:
+        """Whether a complete answer has more left than fits into the last second: `tick` draws it as it is `due`.
+
+        Ask only when nothing more comes.
+        """
+        text = self._text
+        if not self.live or text is None:
+            return False
+        if not text.whole:
+            text.whole = text.dirty = True
+            self._ended = self._now
+        return text.rest > self._pacer.left(self._now)[1] + SPARE and self._now - self._ended < CATCH_UP
 
     def due(self) -> float | None:
         """When `tick` has something to do, as a time of the clock; None when only an event can bring work."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-__all__ = ["BYTES", "WINDOW", "Pacer", "ticks"]
+__all__ = ["BYTES", "SPARE", "WINDOW", "Pacer", "ticks"]
 
 GAP = 0.125
 """Seconds between two updates of a running text. The next delta is never older than this when it is drawn.
@@ -20,8 +20,9 @@ SLOW_GAP = 0.2
 
 LONG = 100_000
 MESSAGES = 12
-BYTES = 88_000
-"""Bytes of updates in a second: the last part of an answer, which does not wait, has to fit in beside them."""
+SPARE = 12_000
+BYTES = 100_000 - SPARE
+"""Bytes of updates in a second; beside them the last part of an answer has to fit in."""
 
 WINDOW = 1.02
 """Seconds that the limits hold for: a little more than one, since messages don't all travel equally fast."""

@@ -84,6 +84,7 @@ class Framed:
     """
 
     holds = False
+    behind = False
     live = True
 
     def __init__(self, send: Callable[[dict[str, str]], None], *, label: str, now: float) -> None:

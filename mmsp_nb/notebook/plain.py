@@ -22,6 +22,7 @@ class NoOutput:
 
     holds = False
     busy = False
+    behind = False
 
     def event(self, event: dict[str, Any], now: float) -> None: ...
     def call_started(self, call: dict[str, Any], now: float) -> None: ...
@@ -49,6 +50,7 @@ class PlainOutput:
         self._dim = dim
         self.live = live
         self.holds = False
+        self.behind = False
         self.written = False
         self._pending = ""
         self._due: float | None = None

@@ -82,6 +82,7 @@ class Stretch:
     opened: str = ""
     part: int = 0
     drawn: bool = False
+    whole: bool = False  # nothing more comes
     _pieces: list[str] = field(default_factory=list)
     _cut_at: float = float("-inf")
     _frozen: int = 0  # characters
@@ -101,6 +102,25 @@ class Stretch:
         self._join()
         return not (self.on_screen or self.text.strip())
 
+    @property
+    def rest(self) -> int:
+        """About how many bytes `finish` will make."""
+        self._join()
+        length = len(self.text)
+        if self._frozen + length > KEPT:  # the middle is left out
+            length = max(HEAD - self._frozen, 0) + END
+        return int(length * self._weight)
+
+    @property
+    def _unfrozen(self) -> bool:
+        """Whether nothing more comes, and more is left than fits beside the last updates."""
+        return self.whole and len(self.text) > END and self._frozen < self._head
+
+    @property
+    def _head(self) -> int:
+        """So many characters may be frozen. While more can come, the middle may have to be left out."""
+        return KEPT if self.whole and self._frozen + len(self.text) <= KEPT else HEAD
+
     def draw(self, now: float, messages: int = 12, room: int = 100_000) -> list[Message]:
         """The messages that bring the screen up to date: no more than so many, and so many bytes.
 
@@ -114,10 +134,11 @@ class Stretch:
         cut = self._cut(now, room) if messages > 2 else None
         if cut is not None:
             made.append(self._freeze(cut, now))
-        behind = len(self.text) > (FAR if self._frozen < HEAD else 2 * TAIL)
+        behind = len(self.text) > (FAR if self._frozen < self._head else 2 * TAIL)
         live = message({"text/html": self._behind() if behind else self._running()}, "text", self._id(), self.on_screen)
         self.size, self.on_screen = live.size, True
-        self.dirty = behind and self._frozen < HEAD  # the next part may go out without a word more
+        # the next part may go out without a word more
+        self.dirty = (behind and self._frozen < self._head) or self._unfrozen
         return [*made, live]
 
     def _freeze(self, cut: Split, now: float) -> Message:
@@ -203,16 +224,17 @@ class Stretch:
 
     def _cut(self, now: float, room: int) -> Split | None:
         text = self.text
-        large = max(self.size, len(text)) > HARD
-        if (len(text) < SOFT and not large) or now - self._cut_at < PAUSE or self._frozen >= HEAD:
+        large = self.whole or max(self.size, len(text)) > HARD
+        if (len(text) < SOFT and not large) or now - self._cut_at < PAUSE or self._frozen >= self._head:
             return None
         most = CHUNK
-        if len(text) > FAR:
+        if len(text) > FAR or self.whole:
             while self._parts and self._parts[0][0] <= now - WINDOW:
                 self._parts.popleft()
             spent = sum(size for _, size in self._parts)
-            # beside a second of updates, and the last part of all
-            most = int((min(room, BYTES - spent - 9 * self.size) - END * self._weight) / self._weight)
+            # beside a second of updates, and the last part of all; once the text is whole, that part waits for its room
+            last = 0 if self.whole else END * self._weight
+            most = int((min(room, BYTES - spent - 9 * self.size) - last) / self._weight)
             most = min(CHUNK, most)
             if most < SHORTEST:
                 return None

@@ -65,6 +65,13 @@ def test_messages_bytes_and_age_stay_within_their_limits(
             assert cost.size < 8 * load.length
 
 
+def test_the_limits_hold_to_the_end_of_an_answer_that_comes_much_faster(kernel: Kernel, provider: FakeProvider) -> None:
+    cost = measure(kernel, provider, LOADS[3])
+    assert cost.exact
+    assert cost.worst_messages <= 12
+    assert cost.worst_size <= 100_000
+
+
 def test_an_update_at_every_delta_costs_many_times_as_much(kernel: Kernel, provider: FakeProvider) -> None:
     ours = measure(kernel, provider, LOADS[0], OURS)
     plain = measure(kernel, provider, LOADS[0], PLAIN)
