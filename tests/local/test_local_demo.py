@@ -462,3 +462,33 @@ def test_an_exception_does_not_hide_another_wish():
     talk = Talk()
     talk.say(f"Explain this, and call get_weather for London: {PYTHON}")
     assert talk.calls == [{"city": "London"}]
+
+
+def tool(name, description, *parameters):
+    properties = {parameter: {"type": "string"} for parameter in parameters}
+    schema = {"type": "object", "properties": properties, "required": list(parameters)}
+    return {"name": name, "description": description, "parameters": schema}
+
+
+SALES = (tool("sales_of", "The sales of a month.", "month"), tool("delete_month", "Delete a month.", "month"))
+
+
+def test_the_name_of_an_argument_is_no_wish_for_another_tool():
+    said = Talk(SALES)
+    said.messages.append({"role": "user", "content": 'Call sales_of with month="Mar"'})
+    assert [(call.name, call.arguments) for call in said.ask()] == [("sales_of", {"month": "Mar"})]
+
+
+@pytest.mark.parametrize("text", ["Not run yet: it waits for the user.", "Not run: the user has denied this call."])
+def test_a_call_that_was_not_run_does_not_outweigh_a_new_question(text):
+    talk = Talk(SALES)
+    call = {"id": "c1", "function": {"name": "delete_month", "arguments": '{"month": "Mar"}'}}
+    talk.messages += [
+        {"role": "user", "content": 'Call delete_month with month="Mar"'},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": text},
+        {"role": "user", "content": 'Call sales_of with month="Jan"'},
+    ]
+    assert [call.name for call in talk.ask()] == ["sales_of"]
+    talk.messages[-1:] = []
+    assert f"did not work: {text}" in talk.say("")

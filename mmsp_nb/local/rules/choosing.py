@@ -12,6 +12,7 @@ from .values import EXPRESSION, URL
 from .words import WEAK_STEMS, kin, name_stems, stems
 
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|`[^`]*`|(?<!\w)'[^'\n]+'(?!\w)")
+_ARGUMENT = re.compile(r"\b\w+ ?=(?!=)")
 THRESHOLD = 2.0
 """The least score of a tool that is called without being told to."""
 
@@ -62,8 +63,8 @@ def enum_values(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def match(prompt: str, tool: Tool) -> Match:
-    """Score one tool. What stands in quotation marks is material, not a wish, and does not count."""
-    asked = stems(_QUOTED.sub(" ", prompt)) + _hints(prompt)
+    """Score one tool. What is quoted, and the name in ``name=value``, is material, not a wish, and does not count."""
+    asked = stems(_ARGUMENT.sub(" ", _QUOTED.sub(" ", prompt))) + _hints(prompt)
     plain = frozenset(asked)
     related = frozenset(relative for word in plain for relative in kin(word))
     parameters = properties(tool)

@@ -14,7 +14,7 @@ LONGEST = 1_500
 """How much of one result is repeated in the answer, in characters."""
 
 _ERROR = re.compile(
-    r"(?i)^\W*(?:error|failed|failure|exception|traceback|unknown tool|interrupted|timed? ?out|\w+Error\b)"
+    r"(?i)^\W*(?:error|failed|failure|exception|traceback|unknown tool|not run\b|interrupted|timed? ?out|\w+Error\b)"
 )
 _TABLE = re.compile(r"^\|.*\|\n\|(?: ?:?-+:? ?\|)+\n(?:\|.*\|(?:\n|$))+", re.MULTILINE)
 _FIGURES = re.compile(r"(?i)\b(?:compare|difference|average|mean|sum|total|together)\b")
