@@ -26,7 +26,7 @@ STATE = "print([(t.state, t.text[:5], [o.status for o in t.outcomes]) for t in c
 BUTTON = ".mmsp-stop button"
 
 
-def click(notebook: Any, cell: int, *, quick: float = 2.0) -> float:
+def click(notebook: Any, cell: int, *, quick: float = 10.0) -> float:
     """Click Stop; seconds until the cell has its number. A busy machine is given ``quick``: 30 s would be left."""
     begun = time.monotonic()
     notebook.output(cell).locator("xpath=..").locator(BUTTON).click()

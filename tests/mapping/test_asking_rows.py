@@ -477,7 +477,7 @@ def test_an_answer_that_takes_too_long_is_asked_again_and_then_an_error(echo: Ec
     slow, gate = Gate(), Gate()
     echo.rules.append(lambda prompt: Reply(before=gate, **fields(text("x"))) if prompt == "never" else None)
     echo.rules.append(failing(1, Reply(before=slow, **fields(text("x"))), "late"))
-    result = mmsp_nb.map(["never", "late"], client=echo.client(), timeout=0.2, retries=1)
+    result = mmsp_nb.map(["never", "late"], client=echo.client(), timeout=1, retries=1)
     assert isinstance(result[0].error, mmsp_nb.RequestTimeoutError) and "(timeout)" in str(result[0])
     assert result[1] == "<late>"
     echo.provider.wait_until_idle()

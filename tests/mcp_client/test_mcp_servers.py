@@ -78,6 +78,7 @@ async def test_a_call_that_never_ends_is_cut_off_and_the_server_lives_on() -> No
     begin = time.monotonic()
     outcome = await use(server, "hang")
     assert outcome.status == "error" and "no result within 0.5 s" in outcome.text and time.monotonic() - begin < 5
+    server.timeout = 20
     assert (await use(server, "add", a=1, b=1)).text == "2"
     server.close()
     assert not server.alive
@@ -118,7 +119,7 @@ async def test_a_server_over_http_asks_whatever_it_says() -> None:
     process = subprocess.Popen([sys.executable, str(ODD), str(port)], stderr=subprocess.DEVNULL)
     try:
         server: MCPServer | None = None
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while server is None:
             try:
                 server = MCPServer("odd", f"http://127.0.0.1:{port}/mcp", connect_timeout=5)

@@ -83,7 +83,7 @@ class Kernel:
         self.client.start_channels()
         self.client.wait_for_ready(timeout=60)
 
-    def run(self, code: str, *, interrupt_when: Any = None, timeout: float = 30) -> Cell:
+    def run(self, code: str, *, interrupt_when: Any = None, timeout: float = 60) -> Cell:
         """Execute ``code``. ``interrupt_when(message)`` True: interrupt the kernel then."""
         import json
 
@@ -126,7 +126,7 @@ SETUP = """
 %load_ext mmsp_nb
 from scripted import *
 from mmsp_nb import Conversation, tool
-import time, asyncio
+import time, asyncio, threading
 def talk(*scripts, pace=0.0, **options):
     global main, client
     client = Scripted(*scripts, pace=pace)

@@ -66,7 +66,8 @@ def stop(finish_reason: str = "stop") -> Event:
 
 
 class Scripted:
-    """Answers each request with the next script: a list of events, lists of events, seconds to wait, exceptions.
+    """Answers each request with the next script: a list of events, lists of events, seconds to wait, exceptions, and
+    `threading.Event` that are waited for.
 
     ``sent`` and ``closed`` record what happened, with times of `time.time`; ``paused`` is set when seconds are waited.
     """
@@ -104,6 +105,11 @@ class Scripted:
             for event in _complete(self.scripts.pop(0)):
                 if isinstance(event, BaseException):
                     raise event
+                if isinstance(event, threading.Event):
+                    while not event.is_set():
+                        await _pause(0.005, signal)
+                    begin, count = time.monotonic(), 0
+                    continue
                 if isinstance(event, int | float):
                     self.paused.set()
                     await _pause(event, signal)

@@ -44,12 +44,12 @@ def later(kernel: Kernel, first: Cell, do: str) -> tuple[list[dict[str, Any]], C
 
 
 def test_a_background_cell_ends_at_once_and_is_answered_behind(kernel: Kernel) -> None:
-    kernel.run("talk([0.3, text(*['word%d ' % i for i in range(30)])], pace=0.02)")
+    kernel.run("go = threading.Event()\ntalk([go, text(*['word%d ' % i for i in range(30)])], pace=0.02)")
     cell = kernel.run("%%mmsp --background --out reply\ngo")
     assert cell.status == "ok"
     assert [m["msg_type"] for m in cell.drawn] == ["display_data"]
     place = cell.drawn[0]["content"]["transient"]["display_id"]
-    sent, other = later(kernel, cell, f"print('meanwhile', {FREE})")
+    sent, other = later(kernel, cell, f"print('meanwhile', {FREE}); go.set()")
     assert other.streams == "meanwhile False\n"
     updates = [m for m in sent if m["msg_type"] == "update_display_data"]
     assert len(updates) >= 3
@@ -59,8 +59,19 @@ def test_a_background_cell_ends_at_once_and_is_answered_behind(kernel: Kernel) -
     assert kernel.value("reply.text") == kernel.value("_mmsp.text")
 
 
+GO_WHEN_AWAITED = """
+go, behind = threading.Event(), get_ipython().magics_manager.registry['MMSPMagics'].chats.behind
+def announced(chat, say):
+    found = type(behind)._announced(behind, chat, say)
+    if found:
+        go.set()
+    return found
+behind._announced = announced
+"""
+
+
 def test_a_second_question_waits_its_turn_and_says_so(kernel: Kernel) -> None:
-    kernel.run("talk([0.5, text('one')], [text('two')], [text('three')])")
+    kernel.run(GO_WHEN_AWAITED + "talk([go, text('one')], [text('two')], [text('three')])")
     kernel.run("%%mmsp --background\nfirst")
     second = kernel.run("%%mmsp --background\nsecond")
     assert "waits for another answer of this chat" in second.drawn[0]["content"]["data"]["text/plain"]
@@ -71,15 +82,19 @@ def test_a_second_question_waits_its_turn_and_says_so(kernel: Kernel) -> None:
         ["second", "two"],
         ["third", "three"],
     ]
+    kernel.run("del behind._announced")
 
 
 def test_different_chats_answer_at_the_same_time(kernel: Kernel) -> None:
     kernel.run(
-        "a = Conversation(client=Scripted([text('a'), 0.5, text('A')]));"
-        "b = Conversation(client=Scripted([text('b'), 0.5, text('B')]))"
+        "both = threading.Event();"
+        "a = Conversation(client=Scripted([text('a'), both, text('A')]));"
+        "b = Conversation(client=Scripted([text('b'), both, text('B')]))"
     )
     kernel.run("%%mmsp --chat a --background\ngo")
     kernel.run("%%mmsp --chat b --background\ngo")
+    wait_for(kernel, "a.client.sent and b.client.sent")
+    kernel.run("both.set()")
     wait_for(kernel, FREE)
     first, second = kernel.value("[[a.client.sent[0], a.client.closed[0]], [b.client.sent[0], b.client.closed[0]]]")
     assert second[0] < first[1], "b began before a had ended"
@@ -98,9 +113,9 @@ def test_stop_ends_background_answers_and_what_waits(kernel: Kernel) -> None:
 
 
 def test_an_error_behind_is_told_in_the_output(kernel: Kernel) -> None:
-    kernel.run("talk([text('half'), 0.2, RuntimeError('broken {pipe}')])")
+    kernel.run("go = threading.Event()\ntalk([text('half'), go, RuntimeError('broken {pipe}')])")
     cell = kernel.run("%%mmsp --background\ngo")
-    sent, _ = later(kernel, cell, "1")
+    sent, _ = later(kernel, cell, "go.set()")
     assert sent[-1]["content"]["data"]["text/plain"].splitlines()[-1] == "RuntimeError: broken {pipe}"
 
 
@@ -157,7 +172,13 @@ def test_watched_and_unwatched_runs_make_the_same_conversation(kernel: Kernel, u
 
 COMPARED = """
 talk([text('before')])
-x = Scripted([text('from ', 'x'), 0.4, text('!')], model='x')
+y_is_drawn = threading.Event()
+def hook(message):
+    if 'y said' in str(message['content']):
+        y_is_drawn.set()
+    return message
+get_ipython().display_pub.register_hook(hook)
+x = Scripted([text('from ', 'x'), y_is_drawn, text('!')], model='x')
 y = Scripted([0.1, text('y said')], model='y')
 z = Scripted([text('half'), RuntimeError('z broke')], model='z')
 """
@@ -167,6 +188,7 @@ def test_columns_stream_together_and_one_may_fail(kernel: Kernel) -> None:
     kernel.run(COMPARED)
     kernel.run("%%mmsp\nfirst")
     cell = run_as(kernel, "c", "%%mmsp --compare x,y,z,nonsense-model --out answers\nsecond")
+    kernel.run("get_ipython().display_pub.unregister_hook(hook)")
     assert cell.status == "ok", cell.evalue
     drawn = cell.drawn
     assert {m["content"]["transient"]["display_id"] for m in drawn} == {drawn[0]["content"]["transient"]["display_id"]}

@@ -83,6 +83,6 @@ def test_an_expression_that_takes_long_is_interrupted_at_once(kernel: Kernel) ->
 
     cell = kernel.run("%%mmsp\n{{slow()}}", interrupt_when=begun)
     assert cell.status == "error" and cell.ename == "KeyboardInterrupt"
-    assert cell.after_interrupt is not None and cell.after_interrupt < 2
+    assert cell.after_interrupt is not None and cell.after_interrupt < 10
     kernel.run("talk([text('ok')])")
     assert kernel.run("%%mmsp\nhello").texts() == "ok"
