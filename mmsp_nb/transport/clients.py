@@ -110,6 +110,12 @@ def _make_client(kind: str) -> httpx.AsyncClient:
         raise ConnectionFailedError(f"the certificates that {name} names cannot be read: {error.strerror}") from None
 
 
+async def _hold_location(response: httpx.Response) -> None:
+    """Keep the target of a redirect from httpx, which follows none here, but fails on one that is no URL."""
+    if "location" in response.headers:
+        response.extensions["mmsp_nb_location"] = response.headers.pop("location")
+
+
 def _new_client(kind: str) -> httpx.AsyncClient:
     local = kind != "remote"
     return httpx.AsyncClient(
@@ -117,6 +123,7 @@ def _new_client(kind: str) -> httpx.AsyncClient:
         trust_env=not local,
         http2=False,
         follow_redirects=False,
+        event_hooks={"response": [_hold_location]},
         limits=httpx.Limits(
             max_connections=None,
             max_keepalive_connections=0 if local else 20,
@@ -172,6 +179,8 @@ def httpx_handler(timeouts: Timeouts) -> Handler:
             for connection in opened:
                 await connection.aclose()
             raise
+        if "mmsp_nb_location" in response.extensions:
+            response.headers["location"] = response.extensions["mmsp_nb_location"]
         body = response.aiter_bytes()
         try:
             yield response.status_code, response.headers, body

@@ -54,6 +54,8 @@ REQUEST_ID_HEADERS = (
     "apim-request-id",
     "cf-ray",
 )
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal would obey, or write in another order."""
 _TITLE = re.compile(r"<title[^>]*>\s*(.*?)\s*</title", re.I | re.S)
 
 
@@ -109,8 +111,8 @@ class Subject:
             error.__dict__.update(client=self.client, url=self.url)
 
     def clean(self, text: str) -> str:
-        """``text`` in one line, without the request's secrets; servers do quote them."""
-        return " ".join(mask_keys(self.hide(text)).split())
+        """``text`` in one line of visible characters, without the request's secrets; servers do quote them."""
+        return _UNSEEN.sub("\ufffd", " ".join(mask_keys(self.hide(text)).split()))
 
     def hide(self, value: Any) -> Any:
         """A JSON value without the request's secrets; other values as they are."""
@@ -216,14 +218,16 @@ class Subject:
             url=self.url,
             status=status,
             code=code,
-            request_id=next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), None),
+            request_id=next(
+                (preview(self.clean(headers[name])) for name in REQUEST_ID_HEADERS if name in headers), None
+            ),
             retry_after=retry_after,
             error=self._cleaned(error),
         )
 
     def _advice(self, status: int, headers: Mapping[str, str], retry_after: float | None) -> str:
         if 300 <= status < 400:
-            target = public_url(urljoin(self.url, headers["location"])) if "location" in headers else "another address"
+            target = self._target(headers.get("location"))
             return f"It redirects to {target}; that is not followed, since the key would go along. Correct base_url"
         if status == 401:
             where = f"the key in {self._key_env} (or api_key=)" if self._key_env else "api_key="
@@ -233,6 +237,12 @@ class Subject:
         if status == 429 and retry_after:
             return f"Wait {retry_after:.0f} s, or look at the account's limits and credit"
         return ""
+
+    def _target(self, location: str | None) -> str:
+        try:
+            return preview(self.clean(public_url(urljoin(self.url, location)))) if location else "another address"
+        except ValueError:
+            return "an address that is none"
 
     def _cleaned(self, value: Any) -> Any:
         """A provider's error object without the request's secrets."""

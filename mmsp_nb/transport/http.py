@@ -131,7 +131,7 @@ class Transport:
                     log.info("%s; trying again at once", error)
                     continue
                 again = isinstance(error, ConnectionFailedError) and not is_permanent(caught, loopback=subject.loopback)
-            except httpx.InvalidURL as caught:
+            except (httpx.InvalidURL, UnicodeError) as caught:  # a host name that cannot be one
                 raise ConnectionFailedError(
                     f"the address is no URL: {caught}. Correct base_url", client=subject.client
                 ) from None

@@ -97,6 +97,44 @@ async def test_a_redirect_is_an_error_that_says_where_it_leads(provider, transpo
     assert len(provider.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        (b"http://[", "redirects to an address that is none;"),
+        (b"http://[::1", "redirects to an address that is none;"),
+        (b"javascript:alert(1)", "redirects to javascript://alert(1);"),
+        (b"/login/" + KEY.encode(), "/login/***;"),
+        (b"/" + b"x" * 60_000, "[truncated]"),
+        (b"/a\x1b[2Jb", "/a\ufffd[2Jb;"),
+        (b"", "redirects to another address;"),
+    ],
+)
+async def test_an_odd_redirect_is_told_in_one_harmless_line(provider, make_transport, location, said):
+    head = b"HTTP/1.1 307 Elsewhere\r\nconnection: close\r\ncontent-length: 0\r\nlocation: "
+    provider.add(Reply.raw(head + location + b"\r\n\r\n"))
+    request = post(provider.url("/v1/x"))
+    request.headers["Authorization"] = f"Bearer {KEY}"
+    error = await failure(make_transport(retries=0), request)
+    assert isinstance(error, HTTPStatusError) and error.status == 307
+    assert said in str(error) and KEY not in str(error) and len(str(error)) < 500
+
+
+async def test_what_a_server_says_in_a_refusal_is_visible_text_without_the_key(provider, make_transport):
+    request = post(provider.url("/v1/x"))
+    request.headers["Authorization"] = f"Bearer {KEY}"
+    message = "no \x1b[2J\u202ekey\x00"
+    provider.add(Reply.json({"error": {"message": message}}, 400, {"x-request-id": f"r-{KEY}-" + "y" * 9000}))
+    error = await failure(make_transport(retries=0), request)
+    assert "no \ufffd[2J\ufffdkey\ufffd" in str(error)
+    assert error.request_id.startswith("r-") and KEY not in error.request_id and len(error.request_id) < 200
+
+
+async def test_a_host_name_that_cannot_be_one_is_named_as_such(make_transport, monkeypatch):
+    monkeypatch.delenv("MMSP_REQUESTS", raising=False)
+    error = await failure(make_transport(retries=0), post("http://xn--/v1"))
+    assert isinstance(error, ConnectionFailedError) and "the address is no URL" in str(error)
+
+
 async def test_a_relative_redirect_is_resolved(provider, transport):
     provider.add(Reply(status=308, headers={"location": "/v9/x"}))
     assert f"redirects to {provider.url('/v9/x')};" in str(await failure(transport, post(provider.url("/v1/x"))))
