@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 __all__ = ["RetryPolicy", "retry_after"]
@@ -57,6 +58,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         if 0 <= seconds < float("inf"):
             return seconds
     try:
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
+        date = parsedate_to_datetime(headers["retry-after"])
+        return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
     except (KeyError, ValueError, OverflowError, TypeError):
         return None

@@ -1,4 +1,5 @@
 import json
+import time
 
 import httpx
 import pytest
@@ -114,6 +115,16 @@ def test_a_bad_number_of_retries_is_refused(retries):
 
 def test_no_wish_is_none():
     assert retry_after({}, 0.0) is None
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone cannot be changed here")
+def test_a_date_without_a_zone_is_of_universal_time(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        assert retry_after({"retry-after": "Thu, 01 Jan 1970 00:01:40"}, 90.0) == 10.0
+        assert retry_after({"retry-after": "Thu, 01 Jan 1970 00:01:40 -0000"}, 90.0) == 10.0
+    time.tzset()
 
 
 @pytest.mark.parametrize("how", ["fin", "reset"])
