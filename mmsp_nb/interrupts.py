@@ -6,6 +6,7 @@ import _thread
 import asyncio
 import contextlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -119,18 +120,20 @@ class unbroken(_Handled):
 
 def blocking() -> contextlib.AbstractContextManager[Any]:
     """Around what keeps this thread for long: `interruptible`, where an interrupt would only cancel a task of the loop
-    that is kept so. A handler of the user's own stays.
+    that is kept so; `cancelling` in a kernel's other tasks than that of the cell. A handler of the user's own stays.
     """
-    return interruptible() if _cancels(_present()) else contextlib.nullcontext()
+    if not _cancels(_present()):
+        return contextlib.nullcontext()
+    return cancelling() if _in_a_task_of_its_own() else interruptible()
 
 
 @contextlib.contextmanager
 def cancelling() -> Iterator[None]:
-    """The same in a task of its own, out of which a KeyboardInterrupt would end the loop, and with it a kernel: the
-    interrupt then does what it would have done, and this task is cancelled.
+    """In a task of its own, where a KeyboardInterrupt would end the loop, and with it a kernel: an interrupt ends
+    what runs at once, then it does what it would have done, and this task is cancelled.
     """
     try:
-        with blocking():
+        with interruptible() if _cancels(_present()) else contextlib.nullcontext():
             yield
     except KeyboardInterrupt:
         if not (_cancels(_present()) and _passed_on()):
@@ -244,12 +247,24 @@ def _raises(handler: Any) -> bool:
     return handler is signal.default_int_handler or getattr(handler, "__func__", None) is interruptible._handle
 
 
-def _cancels(handler: Any) -> bool:
+def _cancels(handler: Any, whose: tuple[str, ...] = ("asyncio", "ipykernel")) -> bool:
     """Whether it is a kernel's or asyncio's handler, which cancels a task some turns of a loop later."""
     if isinstance(handler, _Before):
-        return _cancels(handler.before)
+        return _cancels(handler.before, whose)
     function = getattr(handler, "func", handler)  # asyncio's is a partial
-    return (getattr(function, "__module__", None) or "").partition(".")[0] in ("asyncio", "ipykernel")
+    return (getattr(function, "__module__", None) or "").partition(".")[0] in whose
+
+
+def _in_a_task_of_its_own() -> bool:
+    """Whether a kernel's loop runs this, and not IPython, which takes a KeyboardInterrupt of a cell for its end."""
+    if not _cancels(_present(), ("ipykernel",)):
+        return False
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "run_code" and "IPython" in frame.f_code.co_filename:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def _passed_on() -> bool:

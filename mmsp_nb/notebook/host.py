@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb import hosts, loop
-from mmsp_nb.interrupts import interruptible, once
+from mmsp_nb.interrupts import blocking, once
 
 from .exceptions import Failures
 from .recordings import replaying
@@ -144,7 +144,7 @@ class NotebookHost:
             return place.run(conversation, stream)
         if not self._draws():
             return self._undrawn().run(conversation, stream)
-        with interruptible():  # beside an await of the cell's own, a kernel would only cancel its task
+        with blocking():  # beside an await of the cell's own, a kernel would only cancel its task
             if quiet.get():
                 self._silent(stream).run()
                 return False

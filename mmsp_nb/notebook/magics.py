@@ -8,7 +8,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from traitlets import Bool, Float, Integer, TraitError, Unicode, observe, validate
 
-from mmsp_nb.interrupts import interruptible
+from mmsp_nb.interrupts import blocking
 
 from . import settings
 from .chats import Chats, Defaults
@@ -123,7 +123,7 @@ class MMSPMagics(Magics):
         asking = self._begin(line, None, local_ns)
         if asking is None:
             return None
-        with interruptible():
+        with blocking():
             return _returned(asking, asking.run())
 
     @no_var_expand
@@ -133,7 +133,7 @@ class MMSPMagics(Magics):
         """Ask a model: ``%%mmsp [options]`` with the prompt below it. See ``%mmsp help``."""
         asking = self._begin(line, cell, local_ns)
         if asking is not None:
-            with interruptible():
+            with blocking():
                 asking.run()
 
     async def awaited(self, line: str, cell: str | None = None) -> Any:
@@ -148,7 +148,7 @@ class MMSPMagics(Magics):
         """What is to be asked; None when it was a command that asks nothing, which then is done."""
         local = None if local_ns is None or local_ns is self.shell.user_ns else local_ns
         try:
-            with interruptible():  # an expression that takes long: the kernel would only cancel the task behind it
+            with blocking():  # an expression that takes long: the kernel would only cancel the task behind it
                 return self._asking(line, cell, local)
         except OptionError as error:
             raise UsageError(mask(str(error))) from None

@@ -43,6 +43,11 @@ class Rowwise(Scripted):
     def sibling(self, **_):
         return self
 
+COMPARE = "ask --compare client,other go"
+
+async def in_a_task(function, *given, **named):
+    function(*given, **named)
+
 async def consumed(stream):
     async for event in stream:
         pass
@@ -78,6 +83,10 @@ WAITS = {
     "a server that does not start": "%mmsp mcp add mute {sys.executable} -c 'import time; time.sleep(30)'",
     "an expression": "%mmsp ask {{block()}}",
     "what is stale": "%mmsp rerun stale",
+    "a question in a task": "await asyncio.gather(in_a_task(main.ask, 'go'))",
+    "a magic in a task": "await asyncio.gather(in_a_task(get_ipython().run_line_magic, 'mmsp', 'ask go'))",
+    "a comparison in a task": "await asyncio.gather(in_a_task(get_ipython().run_line_magic, 'mmsp', COMPARE))",
+    "a map in a task": "await asyncio.gather(in_a_task(mmsp_nb.map, ['a', 'b'], client=client))",
 }
 
 
