@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
 
 from .sanitize import clean, single_line
 from .secrets import mask
 
-__all__ = ["decided", "show"]
+__all__ = ["decided", "pressed", "show"]
 
 CHAT = "_mmsp_deciding"
 """The variable that holds the conversation while a button's cell runs."""
+
+pressed: ContextVar[bool] = ContextVar("pressed", default=False)
+"""Whether a button's cell runs. Its output is a widget's, in which front ends change nothing that has been shown."""
 
 
 def decided(turn: Any, chat: Any) -> str:
@@ -64,9 +68,11 @@ def show(shell: Any, turn: Any, chat: Any) -> bool:
         with output:
             # as a cell of its own, so that the answer is drawn and its tools behave as in one
             shell.user_ns[CHAT] = chat
+            token = pressed.set(True)
             try:
                 shell.run_cell(f"{CHAT}.{word}();", store_history=False)
             finally:
+                pressed.reset(token)
                 shell.user_ns.pop(CHAT, None)
 
     approve.on_click(lambda _: decide("approve", f"Approved: {names}"))

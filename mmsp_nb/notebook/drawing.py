@@ -58,18 +58,20 @@ class Drawing:
         self._before = conversation.turns[-1] if conversation.turns else None
         endpoint = getattr(conversation.client, "_endpoint", None)
         remember(getattr(getattr(endpoint, "route", None), "api_key", None))
+        self._live = live
+        redraws = live and not buttons.pressed.get()
         self._output: LiveOutput | PlainOutput
         if output is not None:
             self._output = output
         elif in_kernel(shell):
             stretch = stretch_of(form.get())
             self._output = LiveOutput(
-                self._display, label=conversation.model, live=live, now=self._began, stretch=stretch
+                self._display, label=conversation.model, live=redraws, now=self._began, stretch=stretch
             )
         else:
             dim = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
             self._output = PlainOutput(_write, live=live, dim=dim, form=form.get())
-        offered = live and output is None and in_kernel(shell)
+        offered = redraws and output is None and in_kernel(shell)
         self._button = button or Stoppable(lambda: self.session.stop(), self._began, offered=offered)
         self.session = Session(stream, self._output, shell, approve=approval(shell, live), button=self._button)
 
@@ -127,7 +129,7 @@ class Drawing:
             return
         with tee.suspended():
             self._shell.display_pub.publish(shown, {"mmsp": {"kind": "approval"}})
-            if self._output.live and threading.current_thread() is threading.main_thread():
+            if self._live and threading.current_thread() is threading.main_thread():
                 buttons.show(self._shell, turn, self._conversation)
 
     def _turn(self) -> Any:

@@ -52,6 +52,27 @@ def test_long_lines_break_between_words(open_notebook: Any, form: str) -> None:
     assert pre.evaluate("pre => getComputedStyle(pre).wordBreak") == "normal"
 
 
+TWO_STEPS = """import mmsp_nb
+@mmsp_nb.tool(ask=True)
+def wipe(path: str) -> str:
+    "Wipe a path."
+    print("wiping")
+    return "all of it"
+"""
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_what_a_button_lets_run_is_shown_to_its_end(open_notebook: Any, app: str) -> None:
+    notebook = open_notebook(LOAD, TWO_STEPS, '%%mmsp\nCall wipe with path="x"', app=app)
+    notebook.run(0, 1, 2)
+    notebook.output(2).get_by_role("button", name="Approve").click()
+    expect(notebook.output(2)).to_contain_text("all of it.")
+    expect(notebook.output(2)).to_contain_text("wiping")
+    expect(notebook.output(2).get_by_text("✓")).to_have_count(1)
+    expect(notebook.output(2)).not_to_contain_text("●")
+    expect(notebook.output(2)).not_to_contain_text("◌")
+
+
 def test_a_model_that_fails_leaves_the_others_their_columns(open_notebook: Any) -> None:
     notebook = open_notebook(LOAD, "%%mmsp --compare demo,no-such-model\nhello")
     notebook.run(0, 1)
