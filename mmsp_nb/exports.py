@@ -54,8 +54,9 @@ def export(conversation: Conversation, path: str | Path | None = None, *, format
         suffix = "" if target is None else target.suffix.lower()
         format = next((name for name, ending in FORMATS.items() if ending == suffix), None)
         if format is None:
-            known = ", ".join(FORMATS)
-            raise ValueError(f"give a format ({known}), or a path that ends with {', '.join(FORMATS.values())}")
+            known, endings = ", ".join(FORMATS), ", ".join(FORMATS.values())
+            what = "" if target is None else f"cannot tell the format of {str(target)!r} by its ending: "
+            raise ValueError(f"{what}give a format ({known}), or a path that ends with {endings}")
     if format not in FORMATS:
         raise ValueError(f"no format {format!r}{did_you_mean(format, list(FORMATS))}; there are {', '.join(FORMATS)}")
     turns = [turn for turn in conversation.turns if turn.state != "running"]

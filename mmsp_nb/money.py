@@ -24,7 +24,7 @@ from mmsp_nb.turns import Turn, join
 if TYPE_CHECKING:
     from mmsp_nb.questions import Prompt
 
-__all__ = ["BESIDES", "BudgetExceededError", "Ledger", "Paying", "checked_budget", "dollars", "spending"]
+__all__ = ["BESIDES", "BudgetExceededError", "Ledger", "Paying", "beyond", "checked_budget", "dollars", "spending"]
 
 
 BESIDES = "-"
@@ -101,6 +101,15 @@ class Ledger:
 
 spending = Ledger()
 """The ledger of this process: of a notebook, that of its kernel."""
+
+
+def beyond(limits: Iterable[tuple[Decimal, str]], price: Decimal | None) -> str:
+    """Which of ``limits`` (what is left, its name) a request of this price is beyond, in words; nothing when none."""
+    price = price or Decimal(0)
+    for left, name in limits:
+        if left <= 0 or price > left:
+            return name + (f", and this request about {dollars(price)} by itself" if left > 0 else "")
+    return ""
 
 
 class Paying:
@@ -183,13 +192,13 @@ class Paying:
         cost = choosing.cost_of(self.client)
         if cost is None:
             return self.max_cost
-        left = min((limit for limit, _ in self._limits(cost)), default=None)
+        left = min((limit for limit, _ in self._limits(cost, self.max_cost)), default=None)
         return left if left is None or left > 0 else None  # with nothing left nothing is sent at all
 
-    def _limits(self, cost: Cost | None) -> Iterator[tuple[Decimal, str]]:
-        """What is left of each limit, and how it is named."""
-        if self.max_cost is not None and cost is not None:
-            yield self.max_cost, f"a question may cost {dollars(self.max_cost)} (max_cost, --budget)"
+    def _limits(self, cost: Cost | None, max_cost: Decimal | None) -> Iterator[tuple[Decimal, str]]:
+        """What is left of each limit, and how it is named; ``max_cost`` is that of the question."""
+        if max_cost is not None and cost is not None:
+            yield max_cost, f"a question may cost {dollars(max_cost)} (max_cost, --budget)"
         if self._budget is not None:
             yield (
                 self._budget - (spent := self.spent),
@@ -203,17 +212,12 @@ class Paying:
 
     def _afford(self, message: UniMessage | None, config: Mapping[str, Any], tools: Any) -> None:
         """Raise BudgetExceededError when a limit leaves less than a request with ``message`` is likely to cost."""
-        limits = list(self._limits(choosing.cost_of(self.client)))
-        if not limits:
-            return
-        price = self._price_of(message, config, tools) or Decimal(0)
-        for left, name in limits:
-            if left <= 0 or price > left:
-                needs = f", and this request about {dollars(price)} by itself" if left > 0 else ""
-                raise BudgetExceededError(
-                    f"{name}{needs}; nothing was sent, and the prompt is kept: raise that limit or set it to None, "
-                    "and go on, in a notebook by %mmsp continue"
-                )
+        limits = list(self._limits(choosing.cost_of(self.client), self.max_cost))
+        if limits and (refused := beyond(limits, self._price_of(message, config, tools))):
+            raise BudgetExceededError(
+                f"{refused}; nothing was sent, and the prompt is kept: raise that limit or set it to None, "
+                "and go on, in a notebook by %mmsp continue"
+            )
 
     def _pay(self, turns: Iterable[Turn]) -> None:
         """These turns have been answered, for this conversation."""

@@ -23,6 +23,8 @@ from .prompt import expand
 from .sources import Source
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from mmsp_nb.answer import Answer
     from mmsp_nb.conversation import Conversation
 
@@ -109,6 +111,8 @@ class Asking:
         self._wish: dict[str, Any] = {}
         if self.again:
             self._ask_again()
+        if options.format == "code" and (self.type or self._wish.get("type")):
+            raise OptionError("--type and --format code do not go together: an answer of a type is JSON, no code")
 
     @property
     def names(self) -> dict[str, Any]:
@@ -159,14 +163,17 @@ class Asking:
 
     def limit(self, chat: Conversation) -> None:
         """Set the limits of this cell to ``chat``."""
-        from mmsp_nb import choosing
-
         options = self.options
         chat.max_turns = options.max_turns or self.chat.max_turns
         chat.max_calls = options.max_calls or self.chat.max_calls
-        chat.max_cost = self.chat.max_cost
-        if options.budget and choosing.prices(chat.client) is not None:
-            chat.max_cost = options.budget
+        chat.max_cost = self.max_cost(chat)
+
+    def max_cost(self, chat: Conversation) -> Decimal | None:
+        """What this cell may cost in ``chat``; a limit of its own only where prices are known."""
+        from mmsp_nb import choosing
+
+        budget = self.options.budget
+        return budget if budget and choosing.prices(chat.client) is not None else self.chat.max_cost
 
     def _ask_again(self) -> None:
         """Take the prompt and the wishes of the last question; what is given now comes first."""

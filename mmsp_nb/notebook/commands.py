@@ -10,7 +10,7 @@ from mmsp_nb.protocol.suggestions import did_you_mean
 from . import recordings
 from .chats import Chats
 from .listing import models_page
-from .options import OPTIONS, SHORT, SUBCOMMANDS, OptionError
+from .options import OPTIONS, SHORT, SUBCOMMANDS, OptionError, spelled
 from .sanitize import single_line
 from .secrets import mask
 from .turn_commands import TurnCommands, named
@@ -231,7 +231,7 @@ class Commands(TurnCommands):
         if name is not None:
             return _help_about(name)
         lines = ["%%mmsp [options]", "the prompt, with {{expressions}}", "", "options"]
-        lines += [f"  {name:<14} {option.about}" for name, option in OPTIONS.items()]
+        lines += [f"  {spelled(name):<14} {option.about}" for name, option in OPTIONS.items()]
         lines += ["", "%mmsp SUBCOMMAND"]
         lines += [f"  {name:<10} {about}" for name, about in SUBCOMMANDS.items()]
         return "\n".join([*lines, "", "%mmsp? shows what holds now. The last answer is in _mmsp."])

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.keyless import said
-from mmsp_nb.money import dollars
+from mmsp_nb.money import beyond, dollars
 from mmsp_nb.preview import Preview, preview
 from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.questions import Question
@@ -68,6 +68,8 @@ def _one(asking: Asking, chat: Conversation) -> str:
     except MMSPError as error:
         raise OptionError(str(error)) from None
     lines += _figures(seen)
+    if verdict := _budget(asking, chat, seen):
+        lines.append(f"budget: {verdict}")
     for method, url, body in seen.requests:
         lines += [f"{method} {public_url(url)}", json.dumps(_short(body), indent=2, ensure_ascii=False, default=repr)]
     if not seen.requests:
@@ -88,6 +90,17 @@ def _figures(seen: Preview) -> list[str]:
     if seen.masked:
         lines.append(f"keys: {said(seen.masked, ahead=True)}")
     return [*lines, *(f"to be fetched first: {url}" for url in seen.fetched)]
+
+
+def _budget(asking: Asking, chat: Conversation, seen: Preview) -> str:
+    """Whether the limits of cost would let the request go; nothing where there are none."""
+    from mmsp_nb.choosing import cost_of
+
+    limits = list(asking.chat._limits(cost_of(chat.client), asking.max_cost(chat)))
+    if not limits:
+        return ""
+    refused = beyond(limits, seen.price)
+    return f"would not be sent: {refused}" if refused else "within the limits, so this request would be sent"
 
 
 def _short(value: Any) -> Any:

@@ -15,7 +15,18 @@ from typing import Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
 
-__all__ = ["FORMATS", "HELP", "OPTIONS", "SHORT", "SUBCOMMANDS", "OptionError", "Options", "parse_cell", "parse_line"]
+__all__ = [
+    "FORMATS",
+    "HELP",
+    "OPTIONS",
+    "SHORT",
+    "SUBCOMMANDS",
+    "OptionError",
+    "Options",
+    "parse_cell",
+    "parse_line",
+    "spelled",
+]
 
 FORMATS = ("markdown", "text", "code", "json", "math", "raw", "html")
 
@@ -232,7 +243,7 @@ OPTIONS: dict[str, Option] = {
     "--tools": Option("tools", _names, "A,B: only these tools for this cell"),
     "--no-tools": Option("tools", None, "no tools for this cell", constant=[]),
     "--ask": Option("ask", _names, "A,B: these tools wait for your word in this cell; * stands for any"),
-    "--type": Option("type", _text, "TYPE: the answer is an object of this type, as in list[Invoice]; see --out"),
+    "--type": Option("type", _filled, "TYPE: the answer is an object of this type, as in list[Invoice]; see --out"),
     "--max-tokens": Option("max_tokens", _whole, "N: budget of an answer"),
     "--temperature": Option("temperature", _number, "X: sampling temperature"),
     "--thinking": Option("thinking", _level, f"LEVEL: {', '.join(THINKING)}"),
@@ -240,10 +251,10 @@ OPTIONS: dict[str, Option] = {
     "--seed": Option("seed", _integer, "N: for the same answer again, where the vendor has seeds"),
     "--stop": Option("stop", _filled, "TEXT: end the answer where it would say this; may be repeated", many=True),
     "--image": Option(
-        "image", _text, "X: a picture beside the prompt: variable, path or URL; may be repeated", many=True
+        "image", _filled, "X: a picture beside the prompt: variable, path or URL; may be repeated", many=True
     ),
-    "--file": Option("file", _text, "PATH: a text file below the prompt, bounded; may be repeated", many=True),
-    "--trace": Option("trace", _text, "ID: write trace files under this id; see %mmsp traces"),
+    "--file": Option("file", _filled, "PATH: a text file below the prompt, bounded; may be repeated", many=True),
+    "--trace": Option("trace", _filled, "ID: write trace files under this id; see %mmsp traces"),
     "--format": Option("format", _format, f"FORM: how the answer is shown: {', '.join(FORMATS)}"),
     "--compare": Option(
         "compare", _some, "A,B,C: these models (or variables with clients) side by side; see %mmsp keep"
@@ -258,7 +269,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "--max-cost": Option("budget", _dollars, "X: the same as --budget"),
     "--edit": Option(
-        "edit", _text, "CELL: let the model rewrite In[7], or the cell with that id or tag; see %mmsp apply"
+        "edit", _filled, "CELL: let the model rewrite In[7], or the cell with that id or tag; see %mmsp apply"
     ),
     "--out": Option("out", _name, "NAME: put the Answer into this variable"),
     "--quiet": Option("quiet", None, "draw nothing"),
@@ -267,6 +278,12 @@ OPTIONS: dict[str, Option] = {
 }
 SHORT = {"-m": "--model", "-o": "--out", "-q": "--quiet", "-n": "--new", "-h": "--help"}
 """Other ways to write options."""
+
+
+def spelled(name: str) -> str:
+    """An option with its short forms, as help lists it: ``--model, -m``."""
+    return ", ".join([name, *(short for short, long in SHORT.items() if long == name)])
+
 
 ALONE = {
     "compare": ("background", "edit"),
@@ -401,16 +418,17 @@ def _together(options: Options) -> Options:
 
 def _value(name: str, line: str, position: int) -> tuple[str, int]:
     """The value at ``position``: a quoted string or a word."""
-    while position < len(line) and line[position] == " ":
+    while position < len(line) and line[position].isspace():
         position += 1
-    if position >= len(line) or (line[position] == "#" and line[position - 1] == " "):
+    if position >= len(line) or (line[position] == "#" and line[position - 1].isspace()):
         raise OptionError(f"{name} needs a value: {name} {OPTIONS[name].about.partition(':')[0]}")
     quote = line[position]
     if quote not in "\"'":
         end = position
         depth = 0
         while end < len(line) and (depth or not line[end].isspace()):
-            depth += {"{": 1, "}": -1}.get(line[end], 0)  # an {{expression}} may have spaces
+            if depth or line.startswith("{{", end):  # an {{expression}} may have spaces; other braces are text
+                depth += {"{": 1, "}": -1}.get(line[end], 0)
             end += 1
         if line[position] == "-" and line[position:end] in OPTIONS:
             raise OptionError(f"{name} needs a value, and {line[position:end]} is the next option")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .options import OPTIONS, SHORT, SUBCOMMANDS
+from .options import OPTIONS, SUBCOMMANDS, spelled
 from .sanitize import single_line
 from .secrets import mask
 
@@ -34,11 +34,10 @@ def page(magics: Any, *, cell: bool = False) -> str:
     options = [
         "",
         "Options:",
-        *(f"  {name:<14} {option.about}{_now(magics, name)}" for name, option in OPTIONS.items()),
+        *(f"  {spelled(name):<14} {option.about}{_now(magics, name)}" for name, option in OPTIONS.items()),
     ]
     commands = ["", "Subcommands:", *(f"  {name:<10} {about}" for name, about in SUBCOMMANDS.items())]
-    short = ["", f"Short: {', '.join(f'{short} for {name}' for short, name in SHORT.items())}"]
-    return mask("\n".join([*lines, *(options + short + commands if cell else commands + options + short)]))
+    return mask("\n".join([*lines, *(options + commands if cell else commands + options)]))
 
 
 def _now(magics: Any, name: str) -> str:

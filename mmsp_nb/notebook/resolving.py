@@ -64,6 +64,7 @@ def image(value: Any, namespace: Mapping[str, Any]) -> Any:
             return _item(media.image_url(namespace[value]))
         if not re.match(r"(https?|data):", value, re.IGNORECASE):
             path = Path(value).expanduser()
+            _ordinary("--image", value, path)
             if not path.is_file():
                 near = near_file(path) or ("" if path.suffix else did_you_mean(value, _values(namespace)))
                 raise OptionError(f"--image {value}: there is no such variable or file{near}")
@@ -79,9 +80,10 @@ def _item(url: str) -> dict[str, Any]:
 
 def file_text(written: str) -> str:
     """The content of a text file, labelled with its name, and bounded. OptionError when it cannot be read as text."""
+    if re.match(r"[a-z][a-z0-9+.-]+://", written, re.IGNORECASE):
+        raise OptionError(f"--file takes the path of a file on this machine, not an address such as {written}")
     path = Path(written).expanduser()
-    if path.is_dir():
-        raise OptionError(f"--file {written} is a folder")
+    _ordinary("--file", written, path)
     try:
         if path.stat().st_size > MAX_BYTES:
             raise OptionError(
@@ -99,6 +101,14 @@ def file_text(written: str) -> str:
     except ValueError:
         raise OptionError(f"--file {written} is no text in UTF-8; pictures go with --image") from None
     return labelled(path.name, text)
+
+
+def _ordinary(option: str, written: str, path: Path) -> None:
+    """OptionError for a folder, and for a device or pipe, which may have no end."""
+    if path.is_dir():
+        raise OptionError(f"{option} {written} is a folder")
+    if path.exists() and not path.is_file():
+        raise OptionError(f"{option} {written} is a device or a pipe, not a file")
 
 
 def labelled(name: str, text: str) -> str:

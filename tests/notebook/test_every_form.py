@@ -164,7 +164,7 @@ REFUSED_COMMANDS: dict[str, tuple[str, str]] = {
     "use": ("use mian", "did you mean 'main'?"),
     "save": ("save", "%mmsp save needs the name of a file: %mmsp save talk.jsonl"),
     "load": ("load ketp.jsonl", "did you mean 'kept.jsonl'?"),
-    "export": ("export talk.doc", "give a format (markdown, html, notebook, python)"),
+    "export": ("export talk.doc", "'talk.doc' by its ending: give a format (markdown, html, notebook, python)"),
     "record": ("record tape.jsonl oncee", "once"),
     "replay": ("replay nosuch.jsonl", "nosuch.jsonl"),
     "help": ("help svae", "did you mean 'save'?"),
@@ -386,6 +386,8 @@ def test_a_page_has_what_holds_now(ready: Shell, capsys: Capsys) -> None:
     written = run(ready, "%%mmsp --help", capsys)
     assert "--max-turns    N: requests that this cell may make (now 7)" in written
     assert "in this chat (now demo:fast)" in written
+    for each in (written, run(ready, "%mmsp --help", capsys)):
+        assert all(f"  {option}" in each for option in ("--model, -m", "--out, -o", "--quiet, -q", "--new, -n"))
 
 
 @pytest.mark.parametrize("name", [*SUBCOMMANDS, *OPTIONS, *SHORT])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from test_magics import run, said, shell, use  # noqa: F401 - fixtures are found
 
 from mmsp_nb.blocks import code_blocks, parse_json
 from mmsp_nb.notebook.formats import shaped_html
-from mmsp_nb.notebook.options import OPTIONS, SUBCOMMANDS
+from mmsp_nb.notebook.options import OPTIONS, SUBCOMMANDS, spelled
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -75,6 +76,16 @@ def test_sampling_options_and_traces_reach_the_request(
         ("--image number", "--image number: "),
         ("--file nothing.txt", "--file nothing.txt: there is no such file"),
         ("--file .", "--file . is a folder"),
+        ("--file ''", "--file needs some text, not ''"),
+        ("--file {{''}}", "--file needs some text, not ''"),
+        ("--file /dev/zero", "--file /dev/zero is a device or a pipe, not a file"),
+        ("--file pipe", "--file pipe is a device or a pipe, not a file"),
+        ("--file https://example.com/x", "--file takes the path of a file on this machine, not an address"),
+        ("--image .", "--image . is a folder"),
+        ("--image /dev/zero", "--image /dev/zero is a device or a pipe, not a file"),
+        ("--image ''", "--image needs some text, not ''"),
+        ("--edit ''", "--edit needs some text, not ''"),
+        ("--type int --format code", "--type and --format code do not go together"),
         ("--file dot.png", "--file dot.png is no text in UTF-8; pictures go with --image"),
         ("--file dto.png", "did you mean 'dot.png'?"),
         ("--temperature {{'hot'}}", "--temperature needs a number from 0 on, not 'hot'"),
@@ -92,6 +103,7 @@ def test_a_wrong_value_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dot.png").write_bytes(PIXEL)
+    os.mkfifo(tmp_path / "pipe")
     client = use(shell)
     shell.user_ns |= {"dot": PIXEL, "number": 3}
     written = run(shell, f"%%mmsp {line}\nhi", capsys)
@@ -116,6 +128,32 @@ def test_a_dry_run_shows_the_body_and_no_key(shell: Shell, capsys: Capsys, monke
     assert "sk-test" not in written
     assert "_mmsp" not in shell.user_ns
     assert "price: unknown" in run(shell, "%%mmsp -m demo --dry-run\nhi", capsys)
+
+
+def test_a_dry_run_says_whether_the_limits_of_cost_would_let_it_go(
+    shell: Shell, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-1234567890abcdefgh")
+    within = run(shell, "%%mmsp -m gpt-5.5 --dry-run --budget 5\nhi", capsys)
+    assert "\nbudget: within the limits, so this request would be sent\n" in within
+    above = run(shell, "%%mmsp -m gpt-5.5 --dry-run --budget 0.0000001\nhi", capsys)
+    assert "\nbudget: would not be sent: a question may cost " in above
+    assert "budget:" not in run(shell, "%%mmsp -m gpt-5.5 --dry-run\nhi", capsys)
+    assert "budget:" not in run(shell, "%%mmsp -m demo --dry-run --budget 1\nhi", capsys)
+    run(shell, "%%mmsp -m demo\nhi", capsys)
+    run(shell, "%config MMSPMagics.budget = 0.0", capsys)
+    spent = run(shell, "%%mmsp -m gpt-5.5 --dry-run\nhi", capsys)
+    assert "\nbudget: would not be sent: this conversation has cost " in spent
+    both = run(shell, "%%mmsp --compare gpt-5.5,demo --dry-run --budget 0.0000001\nhi", capsys)
+    assert "a question may cost" in both
+
+
+def test_an_answer_of_a_type_that_is_asked_again_is_no_code_either(shell: Shell, capsys: Capsys) -> None:
+    client = use(shell, [scripted.text("7")])
+    run(shell, "%%mmsp --type int\nhow many", capsys)
+    written = run(shell, "%mmsp retry --format code", capsys)
+    assert "--type and --format code do not go together" in written
+    assert len(client.requests) == 1
 
 
 def test_exceptions_stand_in_prompts_by_their_execution(shell: Shell, capsys: Capsys) -> None:
@@ -236,7 +274,8 @@ def test_blocks_and_json_of_odd_texts() -> None:
 def test_help_lists_everything(shell: Shell, capsys: Capsys) -> None:
     written = run(shell, "%mmsp help", capsys)
     for name in [*OPTIONS, *SUBCOMMANDS]:
-        assert f"  {name} " in written
+        assert f"  {spelled(name)} " in written
+    assert "  --model, -m " in written
     magics: Any = shell.magics_manager.registry["MMSPMagics"]
     special = {"ask", "continue", "approve", "deny", "rerun", "retry", "why"}
     assert {name for name in SUBCOMMANDS if not hasattr(magics.commands, f"do_{name}")} == special

@@ -32,6 +32,11 @@ def given(line: str) -> dict[str, Any]:
         ("# only a comment", {}),
         ("-o a --dry-run", {"out": "a", "dry_run": True}),
         ("-m some/model#3", {"model": "some/model#3"}),
+        ("--stop } --out x", {"stop": ["}"], "out": "x"}),
+        ("--stop { -q", {"stop": ["{"], "quiet": True}),
+        ("--stop a}b -m x", {"stop": ["a}b"], "model": "x"}),
+        ("--system {{ {1: 2}[1] }} -q", {"system": "{{ {1: 2}[1] }}", "quiet": True}),
+        ("--system\tterse\t-m\tdemo\t# words", {"system": "terse", "model": "demo"}),
     ],
 )
 def test_options_are_read(line: str, expected: dict[str, Any]) -> None:
