@@ -60,7 +60,7 @@ format-check: install
 typecheck: install ## mypy
 	@$(BIN)/mypy
 
-fetch-model: ## the weights of the local model (92 MB), checked by hash, into the user's cache
+fetch-model: ## the weights of the local model (93 MB), checked by hash, into the user's cache
 	@$(INSTALL) lab
 	@$(BIN)/python scripts/lab.py fetch --strict
 
