@@ -7,7 +7,7 @@ from typing import Any
 
 from mmsp_nb.protocol.copying import copy_item, copy_messages
 from mmsp_nb.protocol.items import UniMessage
-from mmsp_nb.sending import abortable, takes_signal
+from mmsp_nb.sending import abortable, checked, stream_of, takes_signal
 
 __all__ = ["BareClient"]
 
@@ -58,11 +58,12 @@ class BareClient:
         signal = more.get("signal")
         if signal is not None and not takes_signal(call):
             del more["signal"]
-            events = abortable(call(message=message, config=config, **more), signal)
+            events = abortable(stream_of(call(message=message, config=config, **more), self.wrapped), signal)
         else:
-            events = call(message=message, config=config, **more)
+            events = stream_of(call(message=message, config=config, **more), self.wrapped)
         try:
             async for event in events:
+                checked(event, self.wrapped)
                 items += [copy_item(item) for item in event["content_items"] if item["type"].endswith(".done")]
                 if event["event_type"] == "stop":
                     self._history += [sent, {"role": "assistant", "content_items": items}]

@@ -9,11 +9,15 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from mmsp_nb.protocol.assembly import now_ms
-from mmsp_nb.protocol.errors import AbortError, UnsupportedContentError
+from mmsp_nb.protocol.errors import AbortError, StreamProtocolError, UnsupportedContentError
 from mmsp_nb.protocol.items import UniMessage
+from mmsp_nb.protocol.suggestions import shown
 from mmsp_nb.telemetry import NOTHING, Watch
 
-__all__ = ["abortable", "request", "takes_signal"]
+__all__ = ["abortable", "checked", "request", "stream_of", "takes_signal"]
+
+_TEXTS = {"text.delta": "text", "text.done": "text", "thinking.delta": "thinking", "thinking.done": "thinking"}
+"""Items whose text is joined, and where it is."""
 
 
 async def request(
@@ -43,11 +47,11 @@ async def _stream(
 ) -> AsyncGenerator[Any, None]:
     call = client.streaming_response_stateful
     if signal is None:
-        events = call(message=message, config=config)
+        events = stream_of(call(message=message, config=config), client)
     elif takes_signal(call):
-        events = call(message=message, config=config, signal=signal)
+        events = stream_of(call(message=message, config=config, signal=signal), client)
     else:
-        events = abortable(call(message=message, config=config), signal)
+        events = abortable(stream_of(call(message=message, config=config), client), signal)
     try:
         steps = aiter(events)
         try:
@@ -55,9 +59,9 @@ async def _stream(
                 first = await anext(steps)
         except StopAsyncIteration:
             return
-        yield _whole(first)
+        yield _whole(checked(first, client))
         async for event in steps:
-            yield _whole(event)
+            yield _whole(checked(event, client))
     finally:
         if hasattr(events, "aclose"):
             await events.aclose()
@@ -71,6 +75,43 @@ def _drop_images(message: UniMessage) -> bool:
             item["text"] += "\n(You cannot see the images of this result: this model reads none.)"
             found = True
     return found
+
+
+def stream_of(events: Any, client: Any) -> Any:
+    """What a client's method gave; StreamProtocolError when it cannot be iterated by ``async for``."""
+    if hasattr(events, "__aiter__"):
+        return events
+    if inspect.iscoroutine(events):
+        events.close()  # else Python warns that nobody awaited it
+    name = type(client).__name__
+    raise StreamProtocolError(
+        f"{name}.streaming_response_stateful() gave {shown(events)}, not events to iterate by async for: "
+        "make it an async generator",
+        client=name,
+    )
+
+
+def checked(event: Any, client: Any) -> Any:
+    """``event``, if it has the form of one; StreamProtocolError when a client gave something else."""
+    try:
+        if isinstance(event["event_type"], str) and all(map(_is_item, event["content_items"])):
+            return event
+        missing = ""
+    except KeyError as error:
+        missing = f" without {error.args[0]!r}"
+    except (TypeError, AttributeError):
+        missing = ""
+    name = type(client).__name__
+    raise StreamProtocolError(
+        f"{name} gave {shown(event)}{missing}, which is no event of the protocol: that is a dict with event_type "
+        "('delta' or 'stop') and content_items, a list of dicts with a type",
+        client=name,
+    )
+
+
+def _is_item(item: Any) -> bool:
+    kind = item["type"]
+    return isinstance(kind, str) and (kind not in _TEXTS or isinstance(item[_TEXTS[kind]], str))
 
 
 def _whole(event: Any) -> Any:
