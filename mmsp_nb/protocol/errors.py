@@ -37,6 +37,7 @@ Messages are for people and are no part of the contract; classes and attributes 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 __all__ = [
@@ -68,6 +69,8 @@ __all__ = [
     "UpstreamError",
     "advised",
     "preview",
+    "quoted",
+    "visible",
 ]
 
 
@@ -90,6 +93,21 @@ _ADVICE = {
     429: "Wait a little, or look at the account's limits and credit",
     500: "The trouble is on the server's side: try again later",
 }
+
+
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal would obey, or write in another order."""
+
+
+def visible(text: str) -> str:
+    """``text`` in one line of characters that are only seen."""
+    return _UNSEEN.sub("\ufffd", " ".join(text.split()))
+
+
+def quoted(text: str) -> str:
+    """What a provider says, for an error: in one line, of up to 1,000 characters, and no word of it in parts."""
+    line = visible(text)
+    return line if len(line) <= 1000 else f"{line[: max(line.rfind(' ', 0, 1000), 700)]}..."
 
 
 def preview(text: str) -> str:

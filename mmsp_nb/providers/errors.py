@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any
 
-from mmsp_nb.protocol.errors import ProviderStreamError, UnknownEventError, advised, preview
+from mmsp_nb.protocol.errors import ProviderStreamError, UnknownEventError, advised, preview, quoted
 
 __all__ = ["error_details", "stream_error", "unknown_event", "usual_status"]
 
@@ -68,7 +68,7 @@ def stream_error(client: str, payload: Any, name: str | None = None) -> Provider
     code, message = error_details(None, payload)
     candidates = [name, code, *(row.get("code") for row in _layers(payload))]
     status = next((status for status in map(usual_status, candidates) if status), None)
-    return ProviderStreamError(advised(message, status), client=client, code=name or code, status=status)
+    return ProviderStreamError(advised(quoted(message), status), client=client, code=name or code, status=status)
 
 
 def unknown_event(client: str, event: Any) -> None:

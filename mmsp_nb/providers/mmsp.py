@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mmsp_nb.protocol.errors import IncompleteStreamError, UpstreamError, advised
+from mmsp_nb.protocol.errors import IncompleteStreamError, UpstreamError, advised, quoted
 from mmsp_nb.protocol.items import UniConfig, UniMessage
 from mmsp_nb.providers.base import Raw, Request
 from mmsp_nb.providers.body import Past, entries
@@ -40,7 +40,7 @@ def upstream_error(client: str, status: int | None, payload: Any, message: str =
         error = {"type": "HTTPError" if status else "UpstreamError", "message": text[:200] or f"HTTP {status}"}
     kind, reported = error.get("type"), error.get("status")
     status = status if status is not None else reported if isinstance(reported, int) else None
-    message = message or advised(str(error.get("message") or kind or "unknown error"), status)
+    message = message or advised(quoted(str(error.get("message") or kind or "unknown error")), status)
     return UpstreamError(message, client=client, status=status, error_type=kind, error=error)
 
 

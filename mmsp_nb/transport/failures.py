@@ -27,6 +27,8 @@ from mmsp_nb.protocol.errors import (
     TransportError,
     advised,
     preview,
+    quoted,
+    visible,
 )
 from mmsp_nb.transport.listeners import nothing_listens
 from mmsp_nb.transport.redaction import url_secrets
@@ -54,8 +56,6 @@ REQUEST_ID_HEADERS = (
     "apim-request-id",
     "cf-ray",
 )
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal would obey, or write in another order."""
 _TITLE = re.compile(r"<title[^>]*>\s*(.*?)\s*</title", re.I | re.S)
 
 
@@ -112,7 +112,7 @@ class Subject:
 
     def clean(self, text: str) -> str:
         """``text`` in one line of visible characters, without the request's secrets; servers do quote them."""
-        return _UNSEEN.sub("\ufffd", " ".join(mask_keys(self.hide(text)).split()))
+        return visible(mask_keys(self.hide(text)))
 
     def hide(self, value: Any) -> Any:
         """A JSON value without the request's secrets; other values as they are."""
@@ -127,9 +127,7 @@ class Subject:
     def details(self, status: int | None, payload: Any) -> tuple[str | None, str]:
         """The provider's code and message, cleaned and shortened."""
         code, message = self._parse_error(status, payload)
-        message = self.clean(message)
-        # Providers' messages are worth reading whole, within reason.
-        return code and self.clean(code), message if len(message) <= 1000 else f"{message[:1000]}..."
+        return code and self.clean(code), quoted(self.clean(message))
 
     def connection_error(
         self, error: Exception, timeouts: Timeouts, *, received: int, tries: int = 1

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 
 import pytest
 from clients import CLIENTS, events_of, make_client, plain, user
 
 from mmsp_nb.protocol.abort import AbortSignal
 from mmsp_nb.protocol.errors import AbortError, MMSPError, RequestTimeoutError
-from mmsp_nb.testing import Gate, Reply, faults, streams
+from mmsp_nb.testing import Gate, Reply, encode, faults, streams
 from mmsp_nb.transport.http import Transport
 from mmsp_nb.transport.retry import RetryPolicy
 
@@ -88,6 +90,21 @@ async def test_what_may_pass_is_tried_again(client_type, fault, provider):
     assert len(provider.requests) == 3
     bodies = [request.body for request in provider.requests]
     assert bodies[0] == bodies[1] == bodies[2]
+
+
+@pytest.mark.parametrize("client_type", CLIENTS)
+async def test_an_error_event_is_told_in_one_line_of_visible_characters(client_type, provider):
+    dialect, _ = CLIENTS[client_type]
+    client = make_client(provider, client_type)
+    frame = encode([streams.DIALECTS[dialect].error()])[0]
+    message = json.dumps("no \x1b[2J\n\u202e" + "word k-test " * 1000).encode()
+    event = re.sub(rb'"message":"[^"]*"', lambda _: b'"message":' + message, frame)
+    provider.add(Reply([event], headers={"content-type": "text/event-stream"}))
+    with pytest.raises(MMSPError) as caught:
+        await events_of(client.streaming_response_stateful(user("Q")))
+    said = str(caught.value)
+    assert said.startswith("no \ufffd[2J \ufffdword *** word") and len(said) < 1200
+    assert said.endswith("try again later") and "k-tes" not in said
 
 
 @pytest.mark.parametrize("fault", ["unended", "held-open"])

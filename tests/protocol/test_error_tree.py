@@ -24,7 +24,9 @@ COPIES: list[Callable[[Any], Any]] = [
 
 
 def test_every_error_of_the_tree_is_exported_and_a_value_error() -> None:
-    assert {cls.__name__ for cls in CLASSES} | {"AbortError", "advised", "preview"} == set(errors.__all__)
+    assert {cls.__name__ for cls in CLASSES} | {"AbortError", "advised", "preview", "quoted", "visible"} == set(
+        errors.__all__
+    )
     assert all(issubclass(cls, ValueError) for cls in CLASSES)
     assert issubclass(errors.ProviderStreamError, RuntimeError)
 
