@@ -11,7 +11,7 @@ import pytest
 def script():
     """Runs a script in an interpreter of its own; gives the finished process."""
 
-    def run(code: str, timeout: float = 30, **options) -> subprocess.CompletedProcess[str]:
+    def run(code: str, timeout: float = 90, **options) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-W", "always::ResourceWarning", "-c", textwrap.dedent(code)],
             capture_output=True,

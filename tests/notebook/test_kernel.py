@@ -55,6 +55,11 @@ SOON = 10
 """Seconds, of 30 that would be left: a busy machine is given them. test_interrupts has the bound, a fifth of one."""
 
 
+def sent_at(message: dict[str, Any]) -> float:
+    """When the kernel sent it: who reads it may be late."""
+    return message["header"]["date"].timestamp()
+
+
 def first_draw(message: dict[str, Any]) -> bool:
     return message["msg_type"] == "display_data"
 
@@ -80,7 +85,8 @@ def test_text_streams_and_joins_exactly(watched: Kernel) -> None:
     cell = watched.run("%%mmsp\ngo")
     assert cell.status == "ok"
     assert cell.texts() == "".join(f"word{i} " for i in range(100))
-    assert 5 <= len(cell.drawn) <= 15
+    took = sent_at(cell.drawn[-1]) - sent_at(cell.drawn[0])
+    assert 5 <= len(cell.drawn) <= 15 + 12 * max(took - 1, 0)
     assert set(cell.drawn[-1]["content"]["data"]) == {"text/html", "text/markdown", "text/plain"}
     assert all(m["msg_type"] != "clear_output" and not m["msg_type"].startswith("comm") for m in cell.messages)
     assert watched.value("_mmsp.text") == cell.texts()
@@ -94,7 +100,7 @@ def test_the_first_token_is_drawn_within_a_tenth_of_a_second(watched: Kernel) ->
         cell = watched.run("%%mmsp\ngo")
         sent = watched.value("client.sent")
         drawn = next(m for m in cell.drawn if "first" in m["content"]["data"]["text/html"])
-        took.append(drawn["at"] - sent[0])
+        took.append(sent_at(drawn) - sent[0])
     assert min(took) < 0.1
 
 
@@ -239,11 +245,9 @@ def test_a_whole_cell_is_awaited_so_that_the_loop_goes_on(watched: Kernel) -> No
         "ticks = []\nasync def tick():\n    while True:\n        ticks.append(time.time()); await asyncio.sleep(0.02)"
     )
     watched.run("talk([text(*'abcdefghij')], pace=0.05)\nticker = asyncio.ensure_future(tick())")
-    before = watched.value("len(ticks)")
     watched.run("%%mmsp\ngo")
-    after = watched.value("len(ticks)")
     watched.run("ticker.cancel()")
-    assert after - before > 10
+    assert watched.value("sum(client.sent[0] < tick < client.sent[-1] for tick in ticks)") >= 5
 
 
 def test_ask_streams_too_and_its_result_is_not_shown_again(watched: Kernel) -> None:
@@ -283,7 +287,7 @@ def test_sixteen_thousand_characters_in_real_time(watched: Kernel) -> None:
     watched.run("talk([text(*['word word ' for _ in range(1600)])], pace=0.001)")
     cell = watched.run("%%mmsp\ngo")
     assert cell.texts() == "word word " * 1600
-    times = [(m["at"], m["size"]) for m in cell.drawn]
+    times = [(sent_at(m), m["size"]) for m in cell.drawn]
     for begin, _ in times[:-1]:
         window = [size for at, size in times[:-1] if begin <= at < begin + 1]
         assert len(window) <= 13  # one may be late on its way
