@@ -94,7 +94,8 @@ def test_what_is_asked_otherwise_is_asked_anew(echo: Echo):
     for more in ({"system": "Other."}, {"config": {"max_tokens": 5}}, {"resume": False}):
         before = len(echo.order)
         mmsp_nb.map(ROWS[:10], client=echo.client(), **more)
-        assert len(echo.order) - before == 10
+        # a row of the run that was interrupted may still be on its way
+        assert sorted(row for row in echo.order[before:] if row in ROWS[:10]) == sorted(ROWS[:10])
 
 
 def test_rows_that_failed_are_the_only_ones_asked_by_the_same_call(echo: Echo):
