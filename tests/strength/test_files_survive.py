@@ -93,6 +93,7 @@ def test_a_process_that_is_killed_loses_its_last_record_at_most(kind, tmp_path):
         lines += child.stdout.readlines()
         child.wait(timeout=30)
         told = [int(line[6:]) for line in lines if line.startswith("wrote ") and line.endswith("\n")]
+        assert told, lines
         found = last_number(kind, tmp_path)
         # of a recording, what an earlier process has recorded is answered, and nothing is lost
         least = max(told) if kind != "cassette" else max(before, max(told))
