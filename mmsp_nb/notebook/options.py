@@ -353,7 +353,11 @@ def parse_line(line: str) -> tuple[str, Options | list[str]]:
     if command in VERBATIM:
         return command, [rest.strip()]
     words = rest.split("#", 1)[0] if rest.lstrip().startswith("#") or " #" in rest else rest
-    return command, words.split()
+    return command, [one or other or word for one, other, word in _WORDS.findall(words)]
+
+
+_WORDS = re.compile(r"""'([^']+)'(?!\S)|"([^"]+)"(?!\S)|(\S+)""")
+"""A name with spaces is quoted as a whole; any other quote is a character of its word."""
 
 
 def shorten_words(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from test_magics import run, shell, use  # noqa: F401 - fixtures are found by name
 
 from mmsp_nb import tools
-from mmsp_nb.notebook.completion import candidates
+from mmsp_nb.notebook.completion import candidates, matcher
 from mmsp_nb.notebook.options import OPTIONS, SHORT, SUBCOMMANDS
 from mmsp_nb.notebook.page import page
 
@@ -279,6 +280,12 @@ def complete(shell: Shell, line: str, *, in_cell: bool = False) -> list[str]:
     return candidates(line, in_cell, shell.user_ns, shell.user_ns["magics"])
 
 
+def inserted(shell: Shell, line: str) -> list[str]:
+    """What a front end would put into the line."""
+    context = SimpleNamespace(full_text=line, cursor_line=0, cursor_position=len(line))
+    return [each.text for each in matcher(shell, shell.user_ns["magics"])(context)["completions"]]
+
+
 @pytest.fixture
 def begun(ready: Shell, tmp_path: Path, capsys: Capsys) -> Shell:
     """A chat, a saved one, a trace."""
@@ -378,6 +385,22 @@ def test_each_form_shows_its_own_page(ready: Shell, capsys: Capsys) -> None:
         assert run(ready, code, capsys) == f"{line}\n", code
     assert cell.splitlines()[0] in run(ready, "%%mmsp?", capsys)
     assert "What holds now:" in run(ready, "%mmsp?", capsys)
+
+
+def test_a_name_with_spaces_is_quoted_and_completed_with_quotes(
+    ready: Shell, capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(ready, "%%mmsp --chat 'my talk' -m demo\nhi", capsys)
+    run(ready, "%mmsp new other", capsys)
+    for line in ("%mmsp use my", "%%mmsp --chat m"):
+        assert "'my talk'" in inserted(ready, line)
+    assert "my talk" in inserted(ready, "%%mmsp --chat '")
+    assert run(ready, "%mmsp use 'my talk'", capsys).startswith("chat my talk with demo, 1 turn")
+    assert run(ready, '%mmsp save "a b.jsonl"  # kept', capsys).startswith("saved a b.jsonl: 1 turn")
+    assert (tmp_path / "a b.jsonl").is_file()
+    assert "'a b.jsonl'" in inserted(ready, "%mmsp load a")
+    assert "there is no chat" in run(ready, "%mmsp use it's", capsys)
 
 
 def test_a_page_has_what_holds_now(ready: Shell, capsys: Capsys) -> None:
