@@ -13,9 +13,10 @@ from typing import Any
 
 from mmsp_nb.masking import mask_keys
 from mmsp_nb.protocol.items import Item, UniMessage
+from mmsp_nb.styles import WRAPPED
 from mmsp_nb.turns import Turn
 
-__all__ = ["WRAPPED", "answer_html", "answer_text", "conversation_html", "conversation_text"]
+__all__ = ["answer_html", "answer_text", "conversation_html", "conversation_text"]
 
 ITEMS = 20
 """So many items, the last ones, are shown of a conversation; of those before it is said how many there are."""
@@ -36,9 +37,6 @@ _LIMITS = {
     "max_calls": "stopped at the limit of calls",
     "max_cost": "stopped at the limit of cost",
 }
-
-WRAPPED = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal"
-"""How long lines of a ``<pre>`` wrap: by Jupyter's own style they break inside words."""
 
 _PRE = f"{WRAPPED};margin:.2em 0"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,10 @@ class Defaults:
     mask_keys: bool = True
 
 
+LEFT = 8
+"""Chats of one name that can be brought back, after so many were begun anew in their place."""
+
+
 class Chats:
     """Named conversations, one of which is the current one. They are made when they are first used.
 
@@ -54,6 +59,7 @@ class Chats:
         """By the id of a turn: what the cell that made it was, and the number of its run."""
         self._chats: dict[str, Conversation] = {}
         self._borrowed: set[str] = set()  # names of chats that came out of variables
+        self._left: dict[str, deque[Conversation]] = {}  # chats that were begun anew, by their name
         self.behind = Behind()
         self.offer: Callable[[str], None] = lambda text: None
         """Puts the first block of an answer's code into the next cell, and keeps the others."""
@@ -102,20 +108,35 @@ class Chats:
     def renew(
         self, name: str | None = None, *, model: str | None = None, client: str | None = None, using: Any = None
     ) -> Conversation:
-        """A new chat under that name. The one before stays in its variable, if it has one.
+        """A new chat under that name. The one before stays in its variable if it has one, and `bring_back` finds it.
 
         Unless something else is said it is answered by the model of the chat of that name, else of the current one.
         """
         name = name or self.current
-        before = self._chats.get(name) or self.find()
+        old = self._chats.get(name)
+        before = old or self.find()
         if using is not None and hasattr(using, "set_history"):
             using.set_history([])
         try:
             if using is None and model is None and client is None and before is not None:
-                return self._like(before, name)
-            return self._make(name, model, client, using)
+                made = self._like(before, name)
+            else:
+                made = self._make(name, model, client, using)
         except MMSPError as error:
             raise OptionError(in_magics(str(error))) from None
+        if old is not None and old.turns:
+            self._left.setdefault(name, deque(maxlen=LEFT)).append(old)
+        return made
+
+    def bring_back(self) -> Conversation | None:
+        """Put the chat that was there before the current one was begun anew in its place; None when there is none."""
+        left = self._left.get(self.current)
+        if not left:
+            return None
+        chat = left.pop()
+        self._chats[self.current] = chat
+        chat._load_history()  # a client of the user's own may have been used for both
+        return chat
 
     def glimpse(
         self,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mmsp_nb.protocol.suggestions import did_you_mean
-from mmsp_nb.reprs import WRAPPED
+from mmsp_nb.styles import WRAPPED
 
 from .options import OptionError
 from .render import note_html, wrap

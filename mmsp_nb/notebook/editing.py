@@ -12,7 +12,7 @@ from typing import Any
 
 from mmsp_nb.blocks import code_blocks
 from mmsp_nb.protocol.suggestions import did_you_mean
-from mmsp_nb.reprs import WRAPPED
+from mmsp_nb.styles import WRAPPED
 
 from .formats import PYTHON, is_python
 from .options import OptionError

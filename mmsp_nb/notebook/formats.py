@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from mmsp_nb.blocks import code_blocks, parse_json
-from mmsp_nb.reprs import WRAPPED
+from mmsp_nb.styles import WRAPPED
 
 from .fields import fields_html
 from .render import note_html, text_html, wrap

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from mmsp_nb.reprs import WRAPPED
+from mmsp_nb.styles import WRAPPED
 
 from .sanitize import clean, escape
 

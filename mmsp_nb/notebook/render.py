@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mmsp_nb.reprs import WRAPPED
+from mmsp_nb.styles import WRAPPED
 
 from .failures import users_traceback
 from .markdown import code_block, stylesheet, to_html

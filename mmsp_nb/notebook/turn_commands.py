@@ -141,7 +141,7 @@ class TurnCommands:
         try:
             return call(*given, **named)
         except (MMSPError, ValueError) as error:
-            raise OptionError(str(error)) from None
+            raise OptionError(str(error)) from error
         except OSError as error:
             raise OptionError(f"{error.filename or 'the file'}: {error.strerror or error}") from None
 

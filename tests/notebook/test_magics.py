@@ -321,6 +321,36 @@ def test_reset_can_be_undone_and_undo_takes_back_a_turn(
     assert [turn.text for turn in shell.user_ns["chat"].turns] == ["one", "two"]
 
 
+def test_undo_goes_back_to_the_chats_that_were_begun_anew(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for prompt in ("My name is Ada", "My name is Bob", "My name is Eve"):
+        run(shell, f"%%mmsp --new\n{prompt}", capsys)
+    run(shell, "%mmsp undo", capsys)
+    back = "brought back main as it was before it was begun anew, 1 turn"
+    assert back in run(shell, "%mmsp undo", capsys)
+    assert "Bob" in run(shell, "%%mmsp\nWhat is my name?", capsys)
+    run(shell, "%mmsp undo", capsys)
+    run(shell, "%mmsp undo", capsys)
+    assert back in run(shell, "%mmsp undo", capsys)
+    assert "Ada" in run(shell, "%mmsp history", capsys)
+    run(shell, "%mmsp undo", capsys)
+    assert "there is nothing to undo" in run(shell, "%mmsp undo", capsys)
+
+
+def test_a_client_of_ones_own_has_the_history_of_the_chat_that_is_brought_back(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = use(shell, [scripted.text("one")], [scripted.text("two")], [scripted.text("three")])
+    shell.user_ns["mine"] = client
+    run(shell, "%%mmsp --chat talk --client mine\nfirst", capsys)
+    run(shell, "%%mmsp --chat talk --client mine --new\nsecond", capsys)
+    run(shell, "%mmsp undo", capsys)
+    assert "brought back talk" in run(shell, "%mmsp undo", capsys)
+    run(shell, "%%mmsp\nthird", capsys)
+    assert [message["content_items"][0]["text"] for message in client.history[:3]] == ["first", "one", "third"]
+
+
 def test_continue_asks_again_what_failed(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
     client = use(shell, [RateLimitError("429", status=429)], [scripted.text("now it works")])
     run(shell, "%%mmsp\nhi", capsys)
