@@ -298,7 +298,7 @@ class Tree:
         """
         self._idle("undo")
         now = self._state()
-        if self._done and self._done[-1].after == now:
+        if self._can_step_back(now):
             step = self._done.pop()
             self._restore(step.before)
             concerned = list(step.concerned)
@@ -315,7 +315,7 @@ class Tree:
     def redo(self) -> list[Turn]:
         """Do again what `undo` took back last, unless something else was done since. Returns the turns concerned."""
         self._idle("redo")
-        if not self._undone or self._undone[-1][0] != self._state():
+        if not self._can_redo():
             self._undone.clear()
             raise UnsupportedOperationError("there is nothing to redo", operation="redo")
         _, step, state = self._undone.pop()
@@ -325,6 +325,15 @@ class Tree:
         self._load_history()
         self._tell(None, None)
         return list(self.turns[-1:] if step is None else step.concerned)
+
+    def _can_undo(self) -> bool:
+        return bool(self.turns) or self._can_step_back(self._state())
+
+    def _can_step_back(self, now: _State) -> bool:
+        return bool(self._done) and self._done[-1].after == now
+
+    def _can_redo(self) -> bool:
+        return bool(self._undone) and self._undone[-1][0] == self._state()
 
     # who watches
 

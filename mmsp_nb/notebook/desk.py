@@ -176,6 +176,8 @@ class Desk:
             "writable": self._writable,
             "files": self._folder is not None,
             "running": running,
+            "undo": not running and chat._can_undo(),
+            "redo": not running and chat._can_redo(),
             "kinds": KINDS,
             "bars": self._bars(),
             "waiting": [safe(str(call))[:2_000] for call in chat.awaiting] if self._writable and not running else [],

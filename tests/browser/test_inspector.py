@@ -70,6 +70,31 @@ def test_a_conversation_without_writing_cells(open_notebook: Any, provider: Fake
     expect(box.locator(".row.answer")).to_contain_text("now it is high")
 
 
+def test_undo_and_redo_look_usable_only_when_they_are(open_notebook: Any, provider: FakeProvider) -> None:
+    provider.add(answer("It is rising."))
+    notebook = open_notebook(CHAT, "chat.browse()", "x = 1")
+    notebook.run(0, 1)
+    box = inspector(notebook, 1)
+    undo, redo = box.get_by_role("button", name="Undo"), box.get_by_role("button", name="Redo")
+    expect(undo).to_be_disabled()
+    expect(redo).to_be_disabled()
+    box.get_by_label("Your message").fill("How is the tide?")
+    box.get_by_label("Your message").press("Enter")
+    expect(undo).to_be_enabled()
+    expect(redo).to_be_disabled()
+    undo.press("Enter")
+    expect(redo).to_be_enabled()
+    expect(undo).to_be_disabled()
+    expect(undo).to_be_focused()  # or the letters below would be commands of the notebook
+    notebook.page.keyboard.press("Enter")
+    notebook.page.keyboard.type("ddxx")
+    expect(notebook.page.locator(".jp-Notebook .jp-CodeCell")).to_have_count(3)
+    redo.click()
+    expect(box.locator(".row.answer")).to_contain_text("It is rising.")
+    expect(redo).to_be_disabled()
+    assert "nothing" not in (box.text_content() or "")
+
+
 def test_stop_keeps_what_came(open_notebook: Any, provider: FakeProvider) -> None:
     gate = Gate()
     provider.add(answer("It is rising", " for ever.", gate=gate, after=1))

@@ -205,6 +205,32 @@ def test_actions_change_the_conversation_and_the_page_is_told():
     assert page.one("act", name="format the disk")["error"]
 
 
+def test_the_page_is_told_whether_there_is_something_to_undo_and_to_redo():
+    chat = Conversation(client=Copied([text("one")], [text("two")]))
+    page = Page(chat)
+
+    def told():
+        state = next(message for message in reversed(page.sent) if message["op"] == "state")
+        return state["undo"], state["redo"]
+
+    page.ask("hello")
+    assert told() == (False, False)
+    during = []
+    stop = chat.watch(lambda turn, event: during.append(told()) if event is not None else None)
+    chat.ask("first")
+    stop()
+    assert set(during) == {(False, False)} and told() == (True, False)
+    page.ask("act", name="undo")
+    assert told() == (False, True)
+    page.ask("act", name="redo")
+    assert told() == (True, False)
+    page.ask("act", name="remove", turn=chat.turns[0].id)
+    assert told() == (True, False), "what was deleted comes back, though no turn is left"
+    page.ask("act", name="undo")
+    page.ask("act", name="pin", turn=chat.turns[0].id)
+    assert told() == (True, False), "after something else was done there is nothing to redo"
+
+
 def test_a_record_can_only_be_looked_at():
     chat = inspected.long(10)
     page = Page(chat, writable=False)

@@ -53,8 +53,8 @@ class Inspector {
     this.fill = make("span.fill");
     this.gauge = make("span.gauge", { role: "meter", "aria-label": "context window" }, this.fill);
     this.share = make("span.share");
-    this.undo = button("↶", "Undo", () => this.act("undo"), ".quiet");
-    this.redo = button("↷", "Redo", () => this.act("redo"), ".quiet");
+    this.undo = button("↶", "Undo", () => this.state.undo && this.act("undo"), ".quiet");
+    this.redo = button("↷", "Redo", () => this.state.redo && this.act("redo"), ".quiet");
     this.keep = make("select.keep", { "aria-label": "Keep this conversation", title: "Save, download, to cells, compact" });
     this.keep.addEventListener("change", () => {
       const wanted = this.keep.value;
@@ -137,6 +137,9 @@ class Inspector {
     this.spent.textContent = dollars(state.cost);
     if (state.gauge) this.on_gauge(state.gauge);
     for (const element of [this.undo, this.redo, this.composer.element]) element.hidden = !state.writable;
+    // not `disabled`: that would take the focus away, and letters would be the notebook's commands
+    this.undo.setAttribute("aria-disabled", String(!state.undo));
+    this.redo.setAttribute("aria-disabled", String(!state.redo));
     this.composer.state(state.running, state.waiting);
     this.root.classList.toggle("running", state.running);
     if (before.writable !== state.writable || before.files !== state.files) this.drawKeep();
