@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -27,14 +28,21 @@ class NotWrittenError(MMSPError, OSError):
 def replace(path: Path, data: bytes, *, private: bool = False) -> None:
     """Write a file: whoever reads it sees the old one or the new one, and a failure leaves the old one.
 
+    What a link points to is written; a pipe or a device is written to as it is, and never replaced.
+
     Args:
-        private: only the user may read it. Otherwise it keeps the mode it had, and a new one gets the usual mode.
+        private: only the user may read it, and a link is replaced by it. Otherwise it keeps the mode it had, and a
+            new one gets the usual mode.
 
     Raises:
         NotWrittenError: for want of space, permission or a folder.
     """
+    target = path if private else Path(os.path.realpath(path))
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-")
+        if not private and _is_stream(target):
+            target.write_bytes(data)
+            return
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}-")
     except OSError as error:
         raise _failed(path, error) from None
     temporary = Path(name)
@@ -44,8 +52,8 @@ def replace(path: Path, data: bytes, *, private: bool = False) -> None:
             out.flush()
             os.fsync(out.fileno())
         if not private:
-            temporary.chmod(_mode(path))
-        temporary.replace(path)
+            temporary.chmod(_mode(target))
+        temporary.replace(target)
     except OSError as error:
         raise _failed(path, error) from None
     finally:
@@ -77,6 +85,13 @@ def append(path: Path, data: bytes, *, at: int | None = None) -> None:
                 raise
     except OSError as error:
         raise _failed(path, error) from None
+
+
+def _is_stream(path: Path) -> bool:
+    with suppress(OSError):
+        mode = path.stat().st_mode
+        return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+    return False
 
 
 def _mode(path: Path) -> int:

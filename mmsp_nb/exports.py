@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from enum import Enum
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -291,8 +292,8 @@ def turns_python(turns: list[Turn], conversation: Any = None) -> str:
     if names:
         lines += [f"# the tools are functions of yours: {', '.join(names)}", ""]
     arguments = [repr(model)]
-    config = dict(first.config if first is not None else getattr(conversation, "config", {}))
-    config.pop("extra_headers", None)
+    defaults = _plain(first.config if first is not None else getattr(conversation, "config", {}))
+    config = dict(defaults)
     system = config.pop("system_prompt", None)
     client_type = first.client_type if first is not None else None
     if client_type and model not in ("demo", "local"):
@@ -309,22 +310,40 @@ def turns_python(turns: list[Turn], conversation: Any = None) -> str:
             model = turn.model
             client = f", client_type={turn.client_type!r}" if turn.client_type else ""
             lines.append(f"chat.switch({model!r}{client})")
-        lines.append(_ask(turn))
+        lines.append(_ask(turn, defaults))
         if turn.hidden:
             lines.append("chat.hide(-1)")
     return mask_keys("\n".join(lines)) + "\n"
 
 
-def _ask(turn: Turn) -> str:
+def _ask(turn: Turn, defaults: Mapping[str, Any]) -> str:
     if turn.summary:
         return f"chat.compact({turn.prompt.partition(chr(10) * 2)[2]!r}, keep=0)"
     if turn.resumes:
         return "chat.ask()"
     items: list[Item] = turn.messages[0]["content_items"] if turn.messages else []
+    prompt: Any = items
     if all(item["type"] == "text.done" for item in items):
-        texts = [item["text"] for item in items]
-        return f"chat.ask({texts[0]!r})" if len(texts) == 1 else f"chat.ask({texts!r})"
-    return f"chat.ask({items!r})"
+        prompt = [item["text"] for item in items]
+    if len(prompt) == 1 and isinstance(prompt[0], str):
+        prompt = prompt[0]
+    own = _plain(turn.config)
+    other = {name: value for name, value in own.items() if name not in defaults or defaults[name] != value}
+    other |= {name: None for name in defaults if name not in own and defaults[name] is not None}
+    return f"chat.ask({prompt!r}, config={other!r})" if other else f"chat.ask({prompt!r})"
+
+
+def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config as it can be written in Python; headers, which may hold keys, are left out."""
+
+    def literal(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: literal(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [literal(inner) for inner in value]
+        return value.value if isinstance(value, Enum) else value
+
+    return {name: literal(value) for name, value in config.items() if name != "extra_headers"}
 
 
 def _title(conversation: Conversation) -> str:

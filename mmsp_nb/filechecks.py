@@ -40,6 +40,7 @@ class _Turn(TypedDict, total=False):
     tools: list[str]
     parent: str | None
     usage: dict[str, int | None] | None
+    estimated: bool
     masked: dict[str, int]
     finish_reason: str | None
     state: Literal["done", "partial", "failed"]

@@ -154,6 +154,7 @@ class _Reader:
         self._same: list[Turn] = []
         self._statuses: dict[str, dict[str, str]] = {}
         self._waiting: dict[str, dict[str, str]] = {}
+        self._lines: dict[str, int] = {}
         self._turn: Turn | None = None
         self._count: int | None = None
         self.head: dict[str, Any] = {}
@@ -175,6 +176,10 @@ class _Reader:
             outcomes = outcomes_of(turn.messages, self._statuses.get(turn.id, {}))
             turn.outcomes = [outcome for outcome in outcomes if outcome.status != "held"]
             turn.held = [outcome.call for outcome in outcomes if outcome.status == "held"]
+            places = [str(index) for index in range(len(turn.held))]
+            if unknown := [place for place in self._waiting.get(turn.id, {}) if place not in places]:
+                self._line = self._lines[turn.id]
+                raise self._fault(f"the turn record is damaged: 'waiting': no call is held at {unknown[0]!r}")
 
     def hold(self, turn: Turn, tools: ToolRegistry) -> None:
         """What waited for a word still does: the policy that said so is not in the file, so its decision counts."""
@@ -234,6 +239,7 @@ class _Reader:
             turn.error = _error(error["type"], error["message"])
         self._statuses[turn.id] = record.get("statuses", {})
         self._waiting[turn.id] = record.get("waiting", {})
+        self._lines[turn.id] = self._line
         if record.get("history") == "messages":
             self._same.append(turn)
         self._turn = self.turns[turn.id] = turn

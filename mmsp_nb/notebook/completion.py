@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import SimpleCompletion, context_matcher
 
-from .options import FORMATS, HELP, OPTIONS, SHORT, SUBCOMMANDS, THINKING
+from .options import FORMATS, HELP, OPTIONS, SHORT, SUBCOMMANDS, THINKING, quoted
 from .recordings import candidates as candidates_of_recordings
 
 if TYPE_CHECKING:
@@ -219,13 +219,6 @@ def _tools(namespace: dict[str, Any]) -> list[str]:
     return [*registry.names(), *functions]
 
 
-def _quoted(name: str) -> str:
-    """``name`` as it can be read again: in quotes if it has spaces, such as that of a chat or a file."""
-    if not re.search(r"\s", name):
-        return name
-    return f"'{name}'" if "'" not in name else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def matcher(shell: Any, magics: MMSPMagics) -> Any:
     """A matcher for ``shell.Completer.custom_matchers``."""
 
@@ -239,7 +232,7 @@ def matcher(shell: Any, magics: MMSPMagics) -> Any:
         start = token.group() if token else ""
         found = [each for each in candidates(line, in_cell, shell.user_ns, magics) if each.startswith(start)]
         if not line.removesuffix(start).endswith(("'", '"')):
-            found = [_quoted(each) for each in found]
+            found = [quoted(each) for each in found]
         return {
             "completions": [SimpleCompletion(text=each, type="mmsp") for each in found],
             "matched_fragment": start,

@@ -25,6 +25,7 @@ __all__ = [
     "Options",
     "parse_cell",
     "parse_line",
+    "quoted",
     "spelled",
 ]
 
@@ -447,3 +448,10 @@ def _value(name: str, line: str, position: int) -> tuple[str, int]:
     if end >= len(line):
         raise OptionError(f"the quote {quote} after {name} is never closed")
     return "".join(parts), end + 1
+
+
+def quoted(name: str) -> str:
+    """``name`` as it can be read again: in quotes if it has spaces, such as that of a chat or a file."""
+    if not re.search(r"\s", name):
+        return name
+    return f"'{name}'" if "'" not in name else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

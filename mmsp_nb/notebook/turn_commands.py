@@ -11,7 +11,7 @@ from mmsp_nb.protocol.errors import MMSPError
 from mmsp_nb.protocol.suggestions import did_you_mean
 
 from .chats import Chats
-from .options import OptionError
+from .options import OptionError, quoted
 from .resolving import near_file
 from .sanitize import single_line
 
@@ -92,7 +92,7 @@ class TurnCommands:
     def do_save(self, file: str | None = None) -> str:
         chat = self._begun("save")
         path = self._tried(chat.save, _path("save", file, "talk.jsonl"))
-        return f"saved {path}: {_turns(chat.turns)}; %mmsp load {path} goes on with it"
+        return f"saved {path}: {_turns(chat.turns)}; %mmsp load {quoted(str(path))} goes on with it"
 
     def do_load(self, file: str | None = None, name: str | None = None) -> str:
         from mmsp_nb import files
@@ -110,7 +110,9 @@ class TurnCommands:
         name = name or Path(path).stem
         found = self._chats.find(name)
         if found is not None and found.turns:
-            raise OptionError(f"there is a chat {name!r} already: %mmsp load {path} NAME gives it another name")
+            raise OptionError(
+                f"there is a chat {name!r} already: %mmsp load {quoted(str(path))} NAME gives it another name"
+            )
         chat.name = name  # else the inspector shows the name it was saved under
         self._chats.put(name, chat)
         return f"chat {name} with {chat.model}, {_turns(chat.turns)}"

@@ -397,7 +397,8 @@ def test_a_name_with_spaces_is_quoted_and_completed_with_quotes(
         assert "'my talk'" in inserted(ready, line)
     assert "my talk" in inserted(ready, "%%mmsp --chat '")
     assert run(ready, "%mmsp use 'my talk'", capsys).startswith("chat my talk with demo, 1 turn")
-    assert run(ready, '%mmsp save "a b.jsonl"  # kept', capsys).startswith("saved a b.jsonl: 1 turn")
+    saved = run(ready, '%mmsp save "a b.jsonl"  # kept', capsys)
+    assert saved.startswith("saved a b.jsonl: 1 turn") and "%mmsp load 'a b.jsonl' goes on with it" in saved
     assert (tmp_path / "a b.jsonl").is_file()
     assert "'a b.jsonl'" in inserted(ready, "%mmsp load a")
     assert "there is no chat" in run(ready, "%mmsp use it's", capsys)

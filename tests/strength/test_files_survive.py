@@ -249,3 +249,24 @@ def test_a_new_file_has_the_usual_mode_a_trace_is_private_and_an_old_one_keeps_i
     traces = tracing.save("t", [], {}, "m")
     assert [one.stat().st_mode & 0o777 for one in traces] == [0o600, 0o600]
     assert json.loads(traces[0].read_text())["history"] == []
+
+
+def test_what_a_link_points_to_is_written_and_the_link_stays(tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    link = tmp_path / "talk.jsonl"
+    link.symlink_to(kept)
+    for _ in range(2):  # the first time there is nothing behind the link
+        Conversation("demo", name="linked").save(link)
+        assert link.is_symlink() and load(kept).name == "linked"
+
+
+def test_a_pipe_or_device_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        Conversation("demo", name="piped").save(pipe)
+        assert pipe.is_fifo() and [each.name for each in tmp_path.iterdir()] == ["pipe"]
+        assert json.loads(os.read(reader, 100_000).splitlines()[0])["name"] == "piped"
+    finally:
+        os.close(reader)

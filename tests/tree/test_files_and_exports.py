@@ -16,6 +16,7 @@ from mmsp_nb.comparing import diff
 from mmsp_nb.files import load
 from mmsp_nb.mapping.journal import Journal
 from mmsp_nb.protocol.errors import ProviderStreamError
+from mmsp_nb.protocol.items import ThinkingLevel
 from mmsp_nb.restoring import AbsentClient, ConversationFileError
 
 PNG = bytes.fromhex("89504e470d0a1a0a") + b"\x00\xff picture"
@@ -166,6 +167,22 @@ def test_a_wrong_record_is_named(chat, tmp_path, record, what):
     assert caught.value.line == 6
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [{"waiting": {"7": "asks"}}, {"waiting": {"x": "asks"}}, {"waiting": {"-1": "asks"}}, {"estimated": "yes"}],
+)
+def test_a_turn_that_cannot_be_is_named_with_its_line(chat, tmp_path, damage):
+    path = chat.save(tmp_path / "talk.jsonl")
+    lines = path.read_text().splitlines()
+    at = next(number for number, line in enumerate(lines) if '"is": "turn"' in line)
+    lines[at] = json.dumps(json.loads(lines[at]) | damage)
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(
+        ConversationFileError, match=rf"line {at + 1}: the turn record is damaged: '{next(iter(damage))}"
+    ):
+        load(path, client=Copied())
+
+
 def test_a_newer_format_and_other_files_are_refused(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"format": "mmsp-conversation", "is": "conversation", "version": 99}\n')
@@ -303,6 +320,17 @@ def test_the_python_code_makes_the_same_questions(chat):
     assert [turn.prompt for turn in made[0].turns] == [turn.prompt for turn in chat.turns]
     assert made[0].system == "Be brief." and made[0].config["max_tokens"] == 9
     assert [turn.hidden for turn in made[0].turns] == [turn.hidden for turn in chat.turns]
+
+
+def test_the_python_code_keeps_what_one_question_was_asked_with():
+    chat = Conversation("demo", config={"max_tokens": 9}, system="Be brief.")
+    chat.ask("first", config={"temperature": 0.5})
+    chat.ask("second", config={"max_tokens": 7, "thinking_level": ThinkingLevel.LOW})
+    chat.ask(["third", "of two"], config={"temperature": None, "max_tokens": None, "system_prompt": "Shout."})
+    chat.ask("fourth", config={"stop": ["x"]})
+    names: dict = {}
+    exec(chat.export(format="python"), names)
+    assert [turn.config for turn in names["chat"].turns] == [turn.config for turn in chat.turns]
 
 
 def test_formats_are_checked(chat, tmp_path):
