@@ -215,7 +215,9 @@ class Desk:
         self._kinds = None if kinds is None else [kind for kind in kinds if kind in KINDS]
         self._text = str(message.get("text") or "").strip().lower()[:200]
         self._rows = None
-        self._send({**self._window(0, WINDOW // 2), "reset": "start", "seq": message.get("seq")})
+        at = "end" if message.get("at") == "end" else "start"
+        first = max(len(self._all_rows()) - WINDOW // 2, 0) if at == "end" else 0
+        self._send({**self._window(first, first + WINDOW // 2), "reset": at, "seq": message.get("seq")})
 
     def _locate(self, message: Mapping[str, Any]) -> None:
         """Where a turn, or the next error after a row, stands."""

@@ -57,6 +57,7 @@ export class Composer {
   }
 
   state(running, waiting) {
+    if (this.running && !running) this.say("");
     this.running = running;
     const decide = (approve) => () => this.send({ op: "decide", approve });
     this.deciding.hidden = !waiting.length;
@@ -183,14 +184,15 @@ export class Composer {
 
   // --- asking
 
+  /** Edit the question of `turn`; null ends that. What stood in the box before is there again afterwards. */
   edit(turn, text = "", kept = []) {
-    const ended = !turn && this.turn;
+    if (this.turn) this.putBack();
     this.turn = turn;
     this.editing.hidden = !turn;
     this.editing.replaceChildren();
-    if (ended) this.attachments = this.attachments.filter((one) => one.kept === undefined);
     if (turn) {
       this.editing.append("Asks again in a new branch. ", button("cancel", "Do not edit (Escape)", () => this.edit(null), ".quiet"));
+      this.draft = { text: this.box.value, attachments: this.attachments, edited: text };
       this.box.value = text;
       this.attachments = kept.map((one) => ({ ...one, size: 0 })).slice(0, LIMITS.files);
       this.box.focus();
@@ -200,6 +202,14 @@ export class Composer {
     this.grow();
   }
 
+  /** The draft, and below it what was typed into the question since. */
+  putBack() {
+    const { text, attachments, edited } = this.draft;
+    const typed = this.box.value === edited ? "" : this.box.value;
+    this.box.value = [text, typed].filter((one) => one.trim()).join("\n\n");
+    this.attachments = [...attachments, ...this.attachments.filter((one) => one.kept === undefined)];
+  }
+
   grow() {
     this.box.style.height = "auto";
     this.box.style.height = `${Math.min(this.box.scrollHeight + 2, 200)}px`;
@@ -207,7 +217,8 @@ export class Composer {
 
   ask() {
     const text = this.box.value;
-    if (this.pending || this.running || !(text.trim() || this.attachments.length)) return;
+    if (this.pending || this.ended || !(text.trim() || this.attachments.length)) return;
+    if (this.running) return this.say("an answer is still coming: send this after it, or stop it");
     const id = ++this.sequence;
     const files = this.attachments.filter((one) => one.kept === undefined).map(({ name, kind, data, text }) => ({ name, kind, data, text }));
     const kept = this.attachments.filter((one) => one.kept !== undefined).map((one) => one.kept);
@@ -237,6 +248,13 @@ export class Composer {
     this.edit(null);
   }
 
+  /** Nobody hears this box any more; what is in it stays. */
+  end() {
+    this.ended = true;
+    if (this.pending) this.settle();
+    this.sender.setAttribute("aria-disabled", "true");
+  }
+
   /** It has not, and says why: true when that was about our question. */
   refused(id, text) {
     if (!this.pending || this.pending.id !== id) return false;
@@ -246,11 +264,19 @@ export class Composer {
     return true;
   }
 
-  /** What was taken could not be sent after all: it comes back, unless something else has been typed. */
+  /** What was taken could not be sent after all: it comes back, above what was typed since. */
   returned(id, text) {
-    if (this.last?.id !== id || this.box.value || this.attachments.length) return;
-    this.box.value = this.last.text;
-    this.attachments = this.last.attachments;
+    const { last } = this;
+    if (last?.id !== id) return;
+    this.last = null;
+    if (last.turn) {
+      this.edit(last.turn, last.text);
+      this.draft.edited = null; // it is new text
+      this.attachments = last.attachments;
+    } else {
+      this.box.value = [last.text, this.box.value].filter((one) => one.trim()).join("\n\n");
+      this.attachments = [...last.attachments, ...this.attachments];
+    }
     this.say(text);
     this.drawStrip();
     this.grow();

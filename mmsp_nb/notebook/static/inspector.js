@@ -34,7 +34,11 @@ class Inspector {
   }
 
   send(message) {
-    this.link.send(message);
+    if (!this.gone) this.link.send(message);
+  }
+
+  get filtered() {
+    return Boolean(this.kinds || this.search.value.trim());
   }
 
   // --- the frame
@@ -235,9 +239,18 @@ class Inspector {
     );
   }
 
-  filter() {
+  filter(at = "start") {
     this.sequence++;
-    this.send({ op: "filter", kinds: this.kinds, text: this.search.value, seq: this.sequence });
+    this.send({ op: "filter", kinds: this.kinds, text: this.search.value, seq: this.sequence, at });
+  }
+
+  /** Show all again, and the end of it. */
+  unfilter() {
+    clearTimeout(this.typing);
+    this.search.value = "";
+    this.kinds = null;
+    for (const chip of this.chips.children) chip.setAttribute("aria-pressed", "false");
+    this.filter("end");
   }
 
   on_rows(message) {
@@ -246,8 +259,7 @@ class Inspector {
     if (message.reset) list.reset(message.total, message.reset);
     else list.resize(message.total);
     message.rows.forEach((row, i) => list.put(message.from + i, row));
-    const filtered = this.kinds || this.search.value.trim();
-    this.counted.textContent = filtered ? `${number(message.total)} rows` : "";
+    this.counted.textContent = this.filtered ? `${number(message.total)} rows` : "";
     list.schedule();
     this.drawEmpty();
   }
@@ -263,9 +275,8 @@ class Inspector {
 
   /** What stands where there are no rows: why, and how to get some. */
   drawEmpty() {
-    const filtered = this.kinds || this.search.value.trim();
     this.empty.hidden = this.list.count > 0;
-    if (filtered) this.empty.replaceChildren("nothing matches");
+    if (this.filtered) this.empty.replaceChildren("nothing matches");
     else if (!this.state.writable) this.empty.replaceChildren("there are no turns in it");
     else {
       const hint = make("span", {}, make("code", {}, "{{name}}"), " puts a variable of yours in, + a picture or a text");
@@ -309,7 +320,18 @@ class Inspector {
     this.say(Boolean(message.error), message.text);
   }
 
+  /** The kernel was restarted, or another one took its place: nothing is asked or changed here any more. */
+  on_gone() {
+    if (this.gone) return;
+    if (this.state.kinds) this.on_state({ ...this.state, running: false, waiting: [], undo: false, redo: false });
+    this.composer.end();
+    this.say(false, "The kernel that this view belongs to is gone. What is shown stays to be read; run the cell again to go on.");
+    clearTimeout(this.fading);
+    this.gone = true;
+  }
+
   say(bad, ...content) {
+    if (this.gone) return;
     this.note.replaceChildren(...content);
     this.note.classList.toggle("bad", bad);
     clearTimeout(this.fading);
@@ -319,6 +341,7 @@ class Inspector {
   on_asked(message) {
     this.list.follow = true;
     this.composer.asked(message.id);
+    if (this.filtered) this.unfilter(); // or the answer might be hidden
   }
 
   on_returned(message) {

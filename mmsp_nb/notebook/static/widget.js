@@ -8,8 +8,18 @@ function render({ model, el }) {
   let callback = null;
   const receive = (message) => callback?.(message);
   model.on("msg:custom", receive);
-  const unmount = mount(root, { send: (message) => model.send(message), receive: (given) => (callback = given) });
+  const gone = () => callback?.({ op: "gone" });
+  const send = (message) => {
+    try {
+      model.send(message);
+    } catch {
+      gone(); // nobody hears it: a kernel that was restarted knows no widgets of before
+    }
+  };
+  model.on("comm_live_update", gone);
+  const unmount = mount(root, { send, receive: (given) => (callback = given) });
   return () => {
+    model.off("comm_live_update", gone);
     model.off("msg:custom", receive);
     unmount();
   };
