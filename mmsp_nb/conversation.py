@@ -106,7 +106,7 @@ class Conversation(Tree, Rerunning, Paying, Keeping):
         self.max_turns = checked_max_turns(max_turns)
         self.max_calls, self.max_cost = checked_max_calls(max_calls), checked_max_cost(max_cost)
         self.name, self.mask_keys = name, mask_keys
-        self.turns: list[Turn] = []
+        self.turns = []
         self.why: str | None = None
         if client is not None and (model is not None or client_options):
             raise TypeError("give either a client, or a model and options for one")

@@ -20,7 +20,7 @@ from mmsp_nb.protocol.history import now_ms
 from mmsp_nb.protocol.items import UniMessage
 from mmsp_nb.protocol.suggestions import did_you_mean, shown
 from mmsp_nb.tools import ToolRegistry
-from mmsp_nb.turns import Hiding, Turn
+from mmsp_nb.turns import Hiding, Turn, Turns
 
 if TYPE_CHECKING:
     from mmsp_nb.answer import Answer
@@ -67,7 +67,7 @@ class _Step:
 class Tree:
     """Branches of turns, and operations on them that `undo` takes back."""
 
-    turns: list[Turn]
+    turns = Turns()
     client: Any
     tools: Any
     _before: list[UniMessage]

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, Self, SupportsIndex
 
 from mmsp_nb.approval import PendingCall
 from mmsp_nb.eventlog import EventLog
@@ -20,6 +20,7 @@ from mmsp_nb.masking import mask_keys
 from mmsp_nb.protocol import usage as tokens
 from mmsp_nb.protocol.copying import copy_item, copy_message, copy_messages
 from mmsp_nb.protocol.items import PAYLOAD_FIELD, Item, UniMessage, UsageMetadata
+from mmsp_nb.protocol.suggestions import shown
 from mmsp_nb.tools import ToolOutcome, interrupted
 
 __all__ = ["Recorder", "Turn", "join", "merged"]
@@ -156,6 +157,52 @@ class Hiding:
 
 
 Turn.hidden = Hiding()  # type: ignore[assignment]
+
+
+class Turns:
+    """`Conversation.turns`: whatever is put there becomes a list that takes turns only."""
+
+    def __get__(self, conversation: Any, owner: Any = None) -> list[Turn]:
+        if conversation is None:
+            raise AttributeError("the turns are those of a conversation")
+        turns: list[Turn] = conversation.__dict__["turns"]
+        return turns
+
+    def __set__(self, conversation: Any, turns: Iterable[Turn]) -> None:
+        conversation.__dict__["turns"] = turns if isinstance(turns, TurnList) else TurnList(turns)
+
+
+class TurnList(list[Turn]):
+    """Turns that may be changed by hand; what is no turn is refused with a TypeError."""
+
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+        super().__init__(_only_turns(turns))
+
+    def append(self, turn: Turn) -> None:
+        super().extend(_only_turns([turn]))
+
+    def insert(self, index: SupportsIndex, turn: Turn) -> None:
+        super().insert(index, *_only_turns([turn]))
+
+    def extend(self, turns: Iterable[Turn]) -> None:
+        super().extend(_only_turns(turns))
+
+    def __iadd__(self, turns: Iterable[Turn]) -> Self:  # type: ignore[override, misc]
+        self.extend(turns)
+        return self
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(index, _only_turns(value) if isinstance(index, slice) else _only_turns([value])[0])
+
+
+def _only_turns(turns: Any) -> list[Turn]:
+    if not isinstance(turns, Iterable):
+        raise TypeError(f"turns is a list of Turn, not {shown(turns)}; chat.reset() forgets all")
+    found = list(turns)
+    for turn in found:
+        if not isinstance(turn, Turn):
+            raise TypeError(f"turns holds Turn objects only, not {shown(turn)}; chat.ask(...) makes one")
+    return found
 
 
 class Recorder:

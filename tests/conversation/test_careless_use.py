@@ -94,6 +94,40 @@ def test_turns_changed_by_hand_are_what_is_sent(change, asked):
     assert chat.branches[chat.branch] == chat.turns
 
 
+FOREIGN = {
+    "appended": lambda chat: chat.turns.append("x"),
+    "inserted": lambda chat: chat.turns.insert(0, None),
+    "extended": lambda chat: chat.turns.extend([*chat.turns, {}]),
+    "added": lambda chat: setattr(chat, "turns", [*chat.turns, 5]),
+    "added in place": lambda chat: chat.turns.__iadd__(["x"]),
+    "set": lambda chat: chat.turns.__setitem__(0, "x"),
+    "sliced": lambda chat: chat.turns.__setitem__(slice(0, 1), ["x"]),
+    "nothing": lambda chat: setattr(chat, "turns", None),
+    "text": lambda chat: setattr(chat, "turns", "abc"),
+}
+
+
+@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
+def test_what_is_no_turn_does_not_get_among_the_turns(change):
+    chat = Conversation("demo")
+    chat.ask("one")
+    before = list(chat.turns)
+    with pytest.raises(TypeError, match=r"^turns .* Turn"):
+        change(chat)
+    assert chat.turns == before and chat.ask("two").text
+
+
+def test_turns_of_any_sequence_can_be_gone_on_from():
+    chat = Conversation("demo")
+    chat.ask("one")
+    chat.turns = tuple(chat.turns)
+    chat.ask("two")
+    chat.turns += [chat.turns.pop().copy()]
+    assert [turn.prompt for turn in chat.turns] == ["one", "two"]
+    chat.turns.clear()
+    assert chat.messages == [] and chat.ask("three").text
+
+
 def test_an_open_file_is_a_picture_by_itself(tmp_path):
     path = tmp_path / "pixel.png"
     path.write_bytes(streams.PNG)

@@ -11,6 +11,7 @@ from agent_scripted import ScriptedClient, call, text, thinking
 from mmsp_nb import Conversation, diff
 from mmsp_nb.money import BudgetExceededError
 from mmsp_nb.protocol.errors import UnsupportedOperationError
+from mmsp_nb.turns import TurnList
 
 
 class Copied(ScriptedClient):
@@ -196,7 +197,7 @@ def test_a_question_costs_the_same_after_many(monkeypatch):
 def test_what_a_question_looks_at_does_not_grow_with_the_turns():
     looked = []
 
-    class Counted(list):
+    class Counted(TurnList):
         def __iter__(self):
             looked.append("all")
             return super().__iter__()
@@ -206,6 +207,7 @@ def test_what_a_question_looks_at_does_not_grow_with_the_turns():
     chat.client.responses.append([text("y")])
     chat.ask("more")
     assert looked == []
+    assert len(list(chat.turns)) == 11 and looked == ["all"]
 
 
 def test_the_events_of_an_answer_are_kept_with_their_times():
