@@ -47,7 +47,8 @@ class Difference(Sequence[Pair]):
         return bool(self.settings) or any(pair.status != "same" for pair in self.pairs)
 
     def __str__(self) -> str:
-        return mask_keys("\n".join(self._text())) if self else "no difference"
+        text = mask_keys("\n".join(self._text())) if self else "no difference"
+        return text.encode("utf-8", "replace").decode("utf-8")  # half an emoji cannot be printed
 
     __repr__ = __str__
 

@@ -108,7 +108,7 @@ def arguments_text(arguments: Any) -> str:
 def _markdown(conversation: Conversation, turns: list[Turn]) -> str:
     head = f"# {_title(conversation)}\n"
     if conversation.system:
-        head += f"\n{_quoted('system', conversation.system)}\n"
+        head += f"\n{_quoted('system', str(conversation.system))}\n"
     return mask_keys(head) + "".join(f"\n{turn_markdown(turn)}" for turn in turns)
 
 
@@ -173,7 +173,7 @@ def _html(conversation: Conversation, turns: list[Turn]) -> str:
 
     body = "\n".join(_article(turn) for turn in turns)
     if conversation.system:
-        system = escape(mask_keys(conversation.system))
+        system = escape(mask_keys(str(conversation.system)))
         body = f"<details><summary>system prompt</summary><pre>{system}</pre></details>\n{body}"
     return _PAGE.format(title=escape(mask_keys(_title(conversation))), body=body, css=CODE_CSS + TABLE_CSS)
 

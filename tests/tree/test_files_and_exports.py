@@ -266,6 +266,20 @@ def test_diff_goes_turn_by_turn(chat):
     assert [pair.status for pair in branches][-1] == "changed"
 
 
+def test_a_difference_with_half_an_emoji_can_be_printed():
+    one, other = Conversation("demo"), Conversation("demo")
+    one.ask("half \ud83d")
+    other.ask("whole")
+    assert "half ?" in str(diff(one, other)).encode().decode()
+
+
+@pytest.mark.parametrize("format", ["markdown", "html", "notebook", "python"])
+def test_a_system_prompt_that_is_no_text_is_exported_all_the_same(tmp_path, format):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"history": [], "config": {"model": "demo", "system_prompt": 5}}))
+    assert load(path).export(format=format)
+
+
 def test_diff_says_what_it_cannot_compare():
     with pytest.raises(TypeError, match="not int"):
         diff(1, 2)
