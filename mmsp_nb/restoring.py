@@ -226,7 +226,7 @@ class _Reader:
 
     def _head(self, record: dict[str, Any]) -> None:
         version = record.get("version")
-        if not isinstance(version, int) or version > files.VERSION:
+        if type(version) is not int or not 1 <= version <= files.VERSION:
             raise self._fault(f"version {version!r} of the format; this package reads up to {files.VERSION}")
         self.head = record
 

@@ -183,6 +183,15 @@ def test_a_turn_that_cannot_be_is_named_with_its_line(chat, tmp_path, damage):
         load(path, client=Copied())
 
 
+@pytest.mark.parametrize("version", [0, -1, True, 1.0, "1", None])
+def test_a_version_that_never_was_is_refused(tmp_path, version):
+    path = Conversation("demo").save(tmp_path / "talk.jsonl")
+    head, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(head) | {"version": version}), *rest]) + "\n")
+    with pytest.raises(ConversationFileError, match=f"line 1: version {version!r} of the format"):
+        load(path)
+
+
 def test_a_newer_format_and_other_files_are_refused(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"format": "mmsp-conversation", "is": "conversation", "version": 99}\n')
