@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 from jupyter_client import KernelManager
@@ -91,11 +92,19 @@ class Kernel:
         request = self.client.execute(code)
         begun = 0.0
         timers: list[threading.Timer] = []
+        heard: list[str] = []
         while True:
-            message = self.client.get_iopub_msg(timeout=40)
+            try:
+                message = self.client.get_iopub_msg(timeout=40)
+            except Empty:
+                raise AssertionError(
+                    f"{code!r}: nothing for 40 s; {len(timers)} interrupts, {len(self.provider.requests)} requests;"
+                    f" the last messages: {heard[-5:]}"
+                ) from None
             if message["parent_header"].get("msg_id") != request:
                 continue
             content = message["content"]
+            heard.append(f"{time.perf_counter():.3f} {message['msg_type']} {str(content)[:300]}")
             if message["msg_type"] == "status" and content["execution_state"] == "idle":
                 took = time.perf_counter() - begun
                 for timer in timers:  # none of them is for the next cell

@@ -50,7 +50,7 @@ class EventLog:
             return
         self._at.append(at)
         if self._first_ms is None:
-            self._first_ms = event["created_at"] - int(at * 1000)
+            self._first_ms = event["created_at"] - _milliseconds(at)
         items = event["content_items"]
         item = items[0] if len(items) == 1 else {}
         kind, _, phase = str(item.get("type", "")).partition(".")
@@ -95,9 +95,14 @@ class EventLog:
                     "content_items": [{"type": f"{kind}.delta", PAYLOAD_FIELD[kind]: piece}],
                     "usage_metadata": None,
                     "finish_reason": None,
-                    "created_at": (self._first_ms or 0) + int(at * 1000),
+                    "created_at": (self._first_ms or 0) + _milliseconds(at),
                 },
             )
+
+
+def _milliseconds(at: float) -> int:
+    """As a file says it, which rounds: the times of events are the same when they are read again."""
+    return round(round(at, 3) * 1000)
 
 
 def _fragment(event: Mapping[str, Any]) -> int:

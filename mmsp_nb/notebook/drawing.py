@@ -66,7 +66,12 @@ class Drawing:
         elif in_kernel(shell):
             stretch = stretch_of(form.get())
             self._output = LiveOutput(
-                self._display, label=conversation.model, live=redraws, now=self._began, stretch=stretch
+                self._display,
+                label=conversation.model,
+                live=redraws,
+                now=self._began,
+                stretch=stretch,
+                clock=time.monotonic,
             )
         else:
             dim = sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -27,6 +27,12 @@ APPEARS = 0.25
 """Seconds of silence after which the waiting line is shown."""
 
 
+LAST = 2
+"""Messages that the rest of a text may take."""
+
+MARGIN = 1.25
+"""What the rest of a text may cost, by what it is thought to cost."""
+
 CATCH_UP = 10.0
 """Seconds that a complete answer is drawn at most, where the model was faster than the limits; then the rest comes."""
 
@@ -40,16 +46,26 @@ class LiveOutput:
         live: False to send final outputs only, without anything that differs from run to run.
         now: The time at which the request was made.
         stretch: Makes the stretches of text, given what makes display ids; for other forms than Markdown.
+        clock: Says when a message has gone out, by the same clock: on a busy machine that may be long after the time
+            at which it was decided, and the limits are those of what is sent.
     """
 
     def __init__(
-        self, port: Port, *, label: str = "", live: bool = True, now: float = 0.0, stretch: Any = Stretch
+        self,
+        port: Port,
+        *,
+        label: str = "",
+        live: bool = True,
+        now: float = 0.0,
+        stretch: Any = Stretch,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._port = port
         self._label = label
         self.live = live
         self.holds = not live
         self._now = self._began = now
+        self._clock: Callable[[], float] = clock or (lambda: self._now)
         self._pacer = Pacer()
         self._stretch: Callable[[Any], Stretch] = stretch
         self._text: Stretch | None = None
@@ -249,7 +265,9 @@ class LiveOutput:
         if not text.whole:
             text.whole = text.dirty = True
             self._ended = self._now
-        return text.rest > self._pacer.left(self._now)[1] + SPARE and self._now - self._ended < CATCH_UP
+        messages, room = self._pacer.left(self._now)
+        fits = messages >= LAST and MARGIN * text.rest <= room + SPARE
+        return not fits and self._now - self._ended < CATCH_UP
 
     def due(self) -> float | None:
         """When `tick` has something to do, as a time of the clock; None when only an event can bring work."""
@@ -326,9 +344,9 @@ class LiveOutput:
             self._send(each)
 
     def _send(self, message: Message) -> None:
-        self._pacer.sent(self._now, message.size)
         self.written = True
         self._port(message)
+        self._pacer.sent(self._clock(), message.size)
 
     def _new_id(self) -> str | None:
         return uuid.uuid4().hex if self.live else None

@@ -37,7 +37,7 @@ class Pacer:
         self._last = float("-inf")
 
     def sent(self, now: float, size: int) -> None:
-        """A message of ``size`` bytes went out."""
+        """A message of ``size`` bytes has gone out."""
         self._sent.append((now, size))
         self._bytes += size
         self._last = now

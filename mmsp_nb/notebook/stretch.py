@@ -227,17 +227,16 @@ class Stretch:
         large = self.whole or max(self.size, len(text)) > HARD
         if (len(text) < SOFT and not large) or now - self._cut_at < PAUSE or self._frozen >= self._head:
             return None
-        most = CHUNK
+        most = min(CHUNK, int((room - self.size) / self._weight))
         if len(text) > FAR or self.whole:
             while self._parts and self._parts[0][0] <= now - WINDOW:
                 self._parts.popleft()
             spent = sum(size for _, size in self._parts)
             # beside a second of updates, and the last part of all; once the text is whole, that part waits for its room
             last = 0 if self.whole else END * self._weight
-            most = int((min(room, BYTES - spent - 9 * self.size) - last) / self._weight)
-            most = min(CHUNK, most)
-            if most < SHORTEST:
-                return None
+            most = min(most, int((min(room, BYTES - spent - 9 * self.size) - last) / self._weight))
+        if most < SHORTEST:
+            return None
         end = len(text.rstrip())
         places = [split for split in splits(text[: most + SOFT], self.opened) if split.at < end]
         finished = [split for split in places if split.kind == BETWEEN_BLOCKS and split.at >= SHORTEST]

@@ -11,7 +11,7 @@ from mmsp_nb.testing import FakeProvider
 
 pytestmark = pytest.mark.kernel
 
-ROUNDS = 3
+ROUNDS = 6
 NOISE = 4
 """A busy machine delays anything. What is a matter of time has to hold in one of so many rounds, and is given so many
 times the delay that a sleeping thread of this process had in that round: there are four threads between the model and

@@ -90,7 +90,8 @@ def test_help_knows_settings(shell: Shell, capsys: Capsys) -> None:
     )
     assert "%%mmsp --budget X: US dollars this cell" in (both := run(shell, "%mmsp help budget", capsys))
     assert "%config MMSPMagics.budget = VALUE: US dollars that a new chat" in both
-    assert run(shell, "%mmsp help undo", capsys) == "%mmsp undo: take back the last turn, or a reset\n"
+    undo = "%mmsp undo: take back the last turn, a reset, or that a chat was begun anew\n"
+    assert run(shell, "%mmsp help undo", capsys) == undo
 
 
 def test_continue_takes_options_so_that_another_model_can_go_on(shell: Shell, capsys: Capsys) -> None:
