@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import queue
 import sys
 import threading
 import time
@@ -71,20 +72,25 @@ class Mailbox:
 
     A consumer is ``drowsy`` when it will look by itself in a moment: a thousand deltas a second then cost
     a handful of wake-ups.
+
+    It has no lock: an interrupt of the consumer can come between any two instructions, and an Event or a Condition
+    would stay locked for ever after one in the wrong place, and stop the loop thread at its next item.
     """
 
     def __init__(self) -> None:
         self.drowsy = False
         self._items: deque[Callable[[], None]] = deque()
-        self._urgent = threading.Event()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._rung = False
         self._wake: Callable[[], object] | None = None
 
     def put(self, item: Callable[[], None], *, urgent: bool = True) -> None:
         """Add work. Thread-safe."""
         self._items.append(item)
         # judged after the item is there: a consumer that stops being drowsy looks once more before it waits
-        if (urgent or not self.drowsy) and not self._urgent.is_set():
-            self._urgent.set()
+        if (urgent or not self.drowsy) and not self._rung:
+            self._rung = True
+            self._bell.put(None)
             wake = self._wake
             if wake is not None:
                 with contextlib.suppress(RuntimeError):  # the cell's loop is closed: nobody waits
@@ -92,7 +98,10 @@ class Mailbox:
 
     def take(self) -> Iterator[Callable[[], None]]:
         """All work there is."""
-        self._urgent.clear()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._bell.get_nowait()
+        self._rung = False  # after that: what is added in between is among the items below
         while self._items:
             yield self._items.popleft()
 
@@ -101,7 +110,10 @@ class Mailbox:
 
     def wait(self, timeout: float) -> None:
         """Block until something urgent has come, or ``timeout`` seconds."""
-        self._urgent.wait(timeout)
+        if self._rung:  # also by a ring that an interrupted wait has taken
+            return
+        with contextlib.suppress(queue.Empty):
+            self._bell.get(timeout=timeout)
 
     async def wait_async(self, timeout: float) -> None:
         """The same, awaiting."""
@@ -114,7 +126,7 @@ class Mailbox:
 
         self._wake = lambda: running.call_soon_threadsafe(wake)
         try:
-            if not self._urgent.is_set():
+            if not self._rung:
                 # not wait_for, which before Python 3.12 can lose a cancellation, and with it an interrupt
                 await asyncio.wait([woken], timeout=timeout)
         finally:

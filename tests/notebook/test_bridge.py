@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -130,3 +133,48 @@ def test_an_interrupt_in_a_tool_stops_the_stream_and_passes() -> None:
     with pytest.raises(KeyboardInterrupt):
         session.run()
     assert len(client.requests) == 1
+
+
+def test_an_interrupt_at_any_point_of_a_wait_does_not_stop_who_adds_work() -> None:
+    """With a lock in it, an interrupt between two instructions could leave it locked: the loop thread then stood still,
+    and the cell for ever."""
+
+    def waited(box: Mailbox, point: int) -> bool:
+        seen = 0
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            nonlocal seen
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                seen += 1
+                if seen == point:
+                    raise KeyboardInterrupt
+            return trace
+
+        with contextlib.suppress(KeyboardInterrupt):
+            sys.settrace(trace)
+            try:
+                box.wait(0.001)
+            finally:
+                sys.settrace(None)
+        return seen >= point
+
+    before, done, point = sys.gettrace(), list[int](), 1
+    try:
+        while True:
+            box = Mailbox()
+            more = waited(box, point)
+            adding = threading.Thread(target=box.put, args=(functools.partial(done.append, point),), daemon=True)
+            adding.start()
+            adding.join(10)
+            assert not adding.is_alive(), f"locked by an interrupt at instruction {point}"
+            box.wait(10)
+            for work in box.take():
+                work()
+            assert done[-1] == point
+            if not more:
+                break
+            point += 1
+    finally:
+        sys.settrace(before)
+    assert point > 10
