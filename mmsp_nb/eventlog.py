@@ -48,6 +48,7 @@ class EventLog:
         if index >= LIMIT:
             self.left_out += 1
             return
+        at = round(at, 3)  # as a file says it: the times are the same when they are read again
         self._at.append(at)
         if self._first_ms is None:
             self._first_ms = event["created_at"] - _milliseconds(at)
@@ -101,8 +102,7 @@ class EventLog:
 
 
 def _milliseconds(at: float) -> int:
-    """As a file says it, which rounds: the times of events are the same when they are read again."""
-    return round(round(at, 3) * 1000)
+    return round(at * 1000)
 
 
 def _fragment(event: Mapping[str, Any]) -> int:

@@ -30,11 +30,14 @@ APPEARS = 0.25
 LAST = 2
 """Messages that the rest of a text may take."""
 
+ROOM = 44_000
+"""Bytes that are waited for before the next part of a complete text is drawn."""
+
 MARGIN = 1.25
 """What the rest of a text may cost, by what it is thought to cost."""
 
-CATCH_UP = 10.0
-"""Seconds that a complete answer is drawn at most, where the model was faster than the limits; then the rest comes."""
+STUCK = 2.0
+"""Seconds after which a complete text that could not be cut any more is drawn as it is."""
 
 
 class LiveOutput:
@@ -266,8 +269,11 @@ class LiveOutput:
             text.whole = text.dirty = True
             self._ended = self._now
         messages, room = self._pacer.left(self._now)
-        fits = messages >= LAST and MARGIN * text.rest <= room + SPARE
-        return not fits and self._now - self._ended < CATCH_UP
+        if messages >= LAST and MARGIN * text.rest <= room + SPARE:
+            return False
+        if text.unfrozen and messages > LAST and room >= ROOM:
+            text.dirty = True
+        return self._now - max(text.cut_at, self._ended) < STUCK
 
     def due(self) -> float | None:
         """When `tick` has something to do, as a time of the clock; None when only an event can bring work."""

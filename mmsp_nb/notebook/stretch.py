@@ -83,8 +83,8 @@ class Stretch:
     part: int = 0
     drawn: bool = False
     whole: bool = False  # nothing more comes
+    cut_at: float = float("-inf")
     _pieces: list[str] = field(default_factory=list)
-    _cut_at: float = float("-inf")
     _frozen: int = 0  # characters
     _parts: deque[tuple[float, int]] = field(default_factory=deque)  # when a part was frozen, and its bytes
     _styles: str = ""  # that the frozen parts have brought
@@ -112,9 +112,9 @@ class Stretch:
         return int(length * self._weight)
 
     @property
-    def _unfrozen(self) -> bool:
-        """Whether nothing more comes, and more is left than fits beside the last updates."""
-        return self.whole and len(self.text) > END and self._frozen < self._head
+    def unfrozen(self) -> bool:
+        """Whether there is more than the last message has to bring."""
+        return len(self.text) > END and self._frozen < self._head
 
     @property
     def _head(self) -> int:
@@ -138,7 +138,7 @@ class Stretch:
         live = message({"text/html": self._behind() if behind else self._running()}, "text", self._id(), self.on_screen)
         self.size, self.on_screen = live.size, True
         # the next part may go out without a word more
-        self.dirty = (behind and self._frozen < self._head) or self._unfrozen
+        self.dirty = behind and self._frozen < self._head and not self.whole
         return [*made, live]
 
     def _freeze(self, cut: Split, now: float) -> Message:
@@ -149,7 +149,7 @@ class Stretch:
         self._parts.append((now, made.size))
         self._frozen += cut.at
         self.text, self.opened = self.text[cut.at :], cut.reopen
-        self.display_id, self.on_screen, self._cut_at = None, False, now
+        self.display_id, self.on_screen, self.cut_at = None, False, now
         self.part += 1
         return made
 
@@ -225,16 +225,15 @@ class Stretch:
     def _cut(self, now: float, room: int) -> Split | None:
         text = self.text
         large = self.whole or max(self.size, len(text)) > HARD
-        if (len(text) < SOFT and not large) or now - self._cut_at < PAUSE or self._frozen >= self._head:
+        if (len(text) < SOFT and not large) or now - self.cut_at < PAUSE or self._frozen >= self._head:
             return None
         most = min(CHUNK, int((room - self.size) / self._weight))
-        if len(text) > FAR or self.whole:
+        if len(text) > FAR and not self.whole:
             while self._parts and self._parts[0][0] <= now - WINDOW:
                 self._parts.popleft()
             spent = sum(size for _, size in self._parts)
-            # beside a second of updates, and the last part of all; once the text is whole, that part waits for its room
-            last = 0 if self.whole else END * self._weight
-            most = min(most, int((min(room, BYTES - spent - 9 * self.size) - last) / self._weight))
+            # beside a second of updates, and the last part of all; of a whole text that part waits for its room
+            most = min(most, int((min(room, BYTES - spent - 9 * self.size) - END * self._weight) / self._weight))
         if most < SHORTEST:
             return None
         end = len(text.rstrip())

@@ -37,6 +37,14 @@ def kernel() -> Iterator[Kernel]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture
+def as_python_has_it() -> Iterator[None]:
+    """`asyncio.run` hears interrupts only where nobody else has a handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt() -> None:
     signal.raise_signal(signal.SIGINT)
 
@@ -187,7 +195,7 @@ def test_answers_that_end_beside_others_leave_a_cell_that_goes_on_as_it_was(
     assert (heard.any, kernel.heard) == (True, 1)
 
 
-def test_what_blocks_a_loop_of_asyncio_hears_it_at_once() -> None:
+def test_what_blocks_a_loop_of_asyncio_hears_it_at_once(as_python_has_it: None) -> None:
     async def main() -> None:
         with interrupts.blocking():
             interrupt()
@@ -203,7 +211,7 @@ def test_a_handler_of_the_users_own_stays(kernel: Kernel) -> None:
     assert kernel.heard == 1
 
 
-def test_in_a_task_of_its_own_the_task_is_cancelled_and_the_loop_told() -> None:
+def test_in_a_task_of_its_own_the_task_is_cancelled_and_the_loop_told(as_python_has_it: None) -> None:
     ends = []
 
     async def child() -> None:
