@@ -80,7 +80,6 @@ WAITS = {
     "rows awaited with slow prompts": "await mmsp_nb.amap(['a', 'b'], slow_row, client=client)",
     "an agent's tool": "await consumed(Agent(Scripted([call('block')]), [block]).run('go'))",
     "an agent's tool in a task": "await asyncio.gather(consumed(Agent(Scripted([call('block')]), [block]).run('go')))",
-    "a server that does not start": "%mmsp mcp add mute {sys.executable} -c 'import time; time.sleep(30)'",
     "an expression": "%mmsp ask {{block()}}",
     "what is stale": "%mmsp rerun stale",
     "a question in a task": "await asyncio.gather(in_a_task(main.ask, 'go'))",
@@ -103,12 +102,20 @@ def test_an_interrupt_of_what_blocks_in_a_cell_that_awaits_is_heard_at_once(pati
             "main.hide(main.turns[0])"
         )
     event = "client.paused" if "block" not in WAITS[wait] and "slow" not in WAITS[wait] else "begun"
-    trigger = f"interrupt_when({event})" if "server" not in wait else "interrupt_when(begun); begun.set()"
-    cell = patient.run(f"import sys\nawait asyncio.sleep(0)\n{trigger}\n{WAITS[wait]}", timeout=60)
+    cell = patient.run(f"await asyncio.sleep(0)\ninterrupt_when({event})\n{WAITS[wait]}", timeout=60)
     assert cell.status == "error", cell.streams
-    assert cell.ename in ("KeyboardInterrupt", "CancelledError")
+    assert cell.ename in ("KeyboardInterrupt", "CancelledError"), cell.evalue
     assert cell.messages[-1]["t"] < 10  # of 30 s
     assert patient.value("1 + 1") == 2
     patient.run("%mmsp stop")
     patient.run("talk([text('again')])")
     assert patient.run("%%mmsp\nand now?").texts() == "again"
+
+
+def test_an_interrupt_while_a_server_of_tools_does_not_start_is_heard_at_once(kernel: Kernel) -> None:
+    """The server itself interrupts, once it runs: then it is waited for."""
+    server = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(30)"
+    cell = kernel.run(f"await asyncio.sleep(0)\n%mmsp mcp add mute {sys.executable} -c '{server}'", timeout=60)
+    assert (cell.status, cell.ename) == ("error", "KeyboardInterrupt"), cell.evalue
+    assert cell.messages[-1]["t"] < 10  # of 30 s
+    assert kernel.value("1 + 1") == 2
