@@ -27,13 +27,13 @@ APPEARS = 0.25
 """Seconds of silence after which the waiting line is shown."""
 
 
-LAST = 2
-"""Messages that the rest of a text may take."""
+LAST = 1
+"""Messages that the rest of a text takes."""
 
 ROOM = 44_000
 """Bytes that are waited for before the next part of a complete text is drawn."""
 
-MARGIN = 1.25
+MARGIN = 1.05
 """What the rest of a text may cost, by what it is thought to cost."""
 
 STUCK = 2.0
@@ -271,7 +271,7 @@ class LiveOutput:
         messages, room = self._pacer.left(self._now)
         if messages >= LAST and MARGIN * text.rest <= room + SPARE:
             return False
-        if text.unfrozen and messages > LAST and room >= ROOM:
+        if text.unfrozen and messages > 2 and room >= ROOM:
             text.dirty = True
         return self._now - max(text.cut_at, self._ended) < STUCK
 
