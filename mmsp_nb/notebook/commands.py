@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mmsp_nb.protocol.errors import UnsupportedOperationError
 from mmsp_nb.protocol.suggestions import did_you_mean
 
 from . import recordings
@@ -187,14 +186,9 @@ class Commands(TurnCommands):
     def do_undo(self) -> str:
         chat = self._begun("undo")
         empty = not chat.turns
-        try:
-            concerned = self._tried(chat.undo)
-        except OptionError as error:
-            nothing = isinstance(error.__cause__, UnsupportedOperationError)
-            before = self._chats.bring_back() if nothing else None
-            if before is None:
-                raise
+        if not (chat.running or chat._can_undo()) and (before := self._chats.bring_back()) is not None:
             return f"brought back {before.name} as it was before it was begun anew, {_count(len(before.turns), 'turn')}"
+        concerned = self._tried(chat.undo)
         if empty:
             return f"brought back {_count(len(concerned), 'turn')}"
         return f"took back: {named(concerned)}" if concerned else "there was nothing to take back"

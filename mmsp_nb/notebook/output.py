@@ -26,10 +26,6 @@ _AHEAD = ("preparing", "waiting")
 APPEARS = 0.25
 """Seconds of silence after which the waiting line is shown."""
 
-
-LAST = 1
-"""Messages that the rest of a text takes."""
-
 ROOM = 44_000
 """Bytes that are waited for before the next part of a complete text is drawn."""
 
@@ -269,9 +265,9 @@ class LiveOutput:
             text.whole = text.dirty = True
             self._ended = self._now
         messages, room = self._pacer.left(self._now)
-        if messages >= LAST and MARGIN * text.rest <= room + SPARE:
+        if messages and MARGIN * text.rest <= room + SPARE:
             return False
-        if text.unfrozen and messages > 2 and room >= ROOM:
+        if text.unfrozen and messages > 2 and room >= ROOM:  # a part, its end, and the last message
             text.dirty = True
         return self._now - max(text.cut_at, self._ended) < STUCK
 

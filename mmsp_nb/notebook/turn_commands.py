@@ -143,7 +143,7 @@ class TurnCommands:
         try:
             return call(*given, **named)
         except (MMSPError, ValueError) as error:
-            raise OptionError(str(error)) from error
+            raise OptionError(str(error)) from None
         except OSError as error:
             raise OptionError(f"{error.filename or 'the file'}: {error.strerror or error}") from None
 
