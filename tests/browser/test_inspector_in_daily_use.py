@@ -90,6 +90,7 @@ def test_a_draft_is_there_again_after_an_edit(open_notebook: Any, provider: Fake
     field.press("Escape")
     expect(field).to_have_value("And the wind?")
     edit(box)
+    expect(field).to_have_value("How is the tide?")
     field.fill("How is it now?")
     field.press("Escape")
     expect(field).to_have_value("And the wind?\n\nHow is it now?")
