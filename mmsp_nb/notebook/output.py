@@ -348,7 +348,7 @@ class LiveOutput:
     def _send(self, message: Message) -> None:
         self.written = True
         self._port(message)
-        self._pacer.sent(self._clock(), message.size)
+        self._pacer.sent(self._clock(), message.size, drawn=self._now)
 
     def _new_id(self) -> str | None:
         return uuid.uuid4().hex if self.live else None

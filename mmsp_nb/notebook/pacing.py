@@ -36,11 +36,11 @@ class Pacer:
         self._bytes = 0
         self._last = float("-inf")
 
-    def sent(self, now: float, size: int) -> None:
-        """A message of ``size`` bytes has gone out."""
+    def sent(self, now: float, size: int, *, drawn: float | None = None) -> None:
+        """A message of ``size`` bytes has gone out. What it shows is of the time ``drawn``: the gap begins there."""
         self._sent.append((now, size))
         self._bytes += size
-        self._last = now
+        self._last = now if drawn is None else drawn
         self._forget(now)
 
     def ready_at(
